@@ -1,0 +1,2 @@
+//! The command line of loop-state-mcp.
+fn main() {}
