@@ -9,3 +9,5 @@ mod bindings {
     });
 }
 pub use bindings::exports::loop_state::logic::{model, rules, tools, views};
+
+pub mod render;
