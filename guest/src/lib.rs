@@ -1,4 +1,22 @@
-//! The rules of loop-state-mcp.
+//! The rules of loop-state-mcp: a component that imports nothing, and the same
+//! source as a plain library for tests and embedding.
+//!
+//! This file alone knows the generated bindings; it hands their plain types to
+//! the others under the names of the contract's interfaces, so that a record's
+//! fields stand in `wit/` and nowhere else.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`catalogue`] | the tools: everything known of each, in one row |
+//! | [`tool`] | what each tool decides |
+//! | [`desk`] | one call at work: facts, questions, changes, outcome |
+//! | [`status`], [`phase`], [`counter`] | the closed sets and the transition table |
+//! | [`plan`] | dependencies, the in-flight guard |
+//! | [`owed`] | the step that a task owes next |
+//! | [`clock`], [`timeline`] | step clocks, events |
+//! | [`refusal`], [`reply`] | what is said |
+//! | [`arguments`], [`text`] | what is understood |
+//! | [`render`] | the readable views |
 
 #[allow(unsafe_code, missing_docs, clippy::all)]
 mod bindings {
@@ -8,6 +26,135 @@ mod bindings {
         additional_derives: [PartialEq],
     });
 }
+
 pub use bindings::exports::loop_state::logic::{model, rules, tools, views};
 
-pub mod render;
+mod arguments;
+mod catalogue;
+mod clock;
+mod counter;
+mod desk;
+mod owed;
+mod panic;
+mod phase;
+mod plan;
+mod refusal;
+mod render;
+mod reply;
+mod status;
+mod text;
+mod timeline;
+mod tool;
+
+#[cfg(test)]
+mod tests;
+
+/// The component: the contract's functions over the modules above.
+pub struct Logic;
+
+/// For the model, at start-up.
+const INSTRUCTIONS: &str = "\
+loop-state keeps the record of your development loop: loops, tasks, phases, the timeline, step timings and lessons of \
+this project, in one database, with readable views in .projects/loops/{slug}/. It outlives your context; do not keep \
+the state yourself, and do not edit the views.\n\
+Start: loop_init once per goal, then tasks_derive with the approved plan. Bracket each phase with loop_setPhaseStatus.\n\
+Work: one task in flight at a time. Call now_set before each dispatch, event_append (agent-return) when the agent is \
+back, task_setStatus after each step; its answer says what the task owes next. verified and secure need evidence, \
+task_complete needs the merge SHA.\n\
+Refused? The text says why and what to do. Make the corrective call on the task it names; other work waits until then. \
+Only the user may waive it (loop_clearBlock).\n\
+Lost the thread? loop_list shows the active loops, loop_get the whole state of one.\n\
+End: loop_finish done when every task is complete, skipped or superseded, else aborted.";
+
+impl tools::Guest for Logic {
+    fn about() -> tools::Identity {
+        tools::Identity {
+            name: "loop-state".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            instructions: INSTRUCTIONS.to_owned(),
+        }
+    }
+
+    fn tools() -> Vec<tools::Tool> {
+        catalogue::TOOLS.iter().map(catalogue::Tool::published).collect()
+    }
+
+    fn decide(call: tools::Call, facts: tools::Facts) -> tools::Decision {
+        panic::install();
+        desk::decide(&call, facts)
+    }
+}
+
+impl views::Guest for Logic {
+    fn render(state: model::LoopState, memories: Vec<model::Memory>, version: String) -> views::ViewSet {
+        panic::install();
+        render::all(&state, &memories, &version)
+    }
+
+    fn log_lines(events: Vec<model::Event>) -> String {
+        panic::install();
+        render::log_lines(&events)
+    }
+}
+
+/// Reads a mode's word.
+fn mode(word: &str) -> Result<status::Mode, rules::MoveRefusal> {
+    status::Mode::parse(word).ok_or_else(|| rules::MoveRefusal::UnknownMode(word.to_owned()))
+}
+
+/// Reads a status' word.
+fn status_word(word: &str) -> Result<status::Status, rules::MoveRefusal> {
+    status::Status::parse(word).ok_or_else(|| rules::MoveRefusal::UnknownStatus(word.to_owned()))
+}
+
+fn words(statuses: impl IntoIterator<Item = status::Status>) -> Vec<String> {
+    statuses.into_iter().map(|s| s.word().to_owned()).collect()
+}
+
+impl rules::Guest for Logic {
+    fn transitions(of: String) -> Result<Vec<rules::Transition>, rules::MoveRefusal> {
+        let mode = mode(&of)?;
+        let row = |from: &status::Status| rules::Transition {
+            from: from.word().to_owned(),
+            to: words(status::targets(mode, *from)),
+        };
+        Ok(status::Status::ALL.iter().map(row).collect())
+    }
+
+    fn check_transition(of: String, from: String, to: String) -> Result<Vec<String>, rules::MoveRefusal> {
+        match status::check_move(mode(&of)?, status_word(&from)?, status_word(&to)?) {
+            Ok(hops) => Ok(words(hops)),
+            Err(status::IllegalMove::OnlyThrough(tool)) => {
+                Err(rules::MoveRefusal::OnlyThrough(rules::OnlyThrough { status: to, tool: tool.to_owned() }))
+            }
+            Err(status::IllegalMove::NoSuchMove(path)) => {
+                Err(rules::MoveRefusal::Illegal(rules::IllegalMove { from, to, path: path.map(words) }))
+            }
+        }
+    }
+
+    fn shortest_path(
+        of: String,
+        from: String,
+        to: String,
+    ) -> Result<Option<Vec<String>>, rules::MoveRefusal> {
+        Ok(status::shortest_path(mode(&of)?, status_word(&from)?, status_word(&to)?).map(words))
+    }
+
+    fn next_step(
+        of: String,
+        status: String,
+        tech: Option<String>,
+        retries: u32,
+    ) -> Result<rules::OwedStep, rules::MoveRefusal> {
+        let owed = owed::next_step(mode(&of)?, status_word(&status)?, tech.as_deref(), retries);
+        Ok(rules::OwedStep { point: owed.point.to_owned(), action: owed.action, agent: owed.agent })
+    }
+}
+
+#[cfg(target_family = "wasm")]
+#[allow(unsafe_code, missing_docs)]
+mod export {
+    use super::{Logic, bindings};
+    bindings::export!(Logic with_types_in bindings);
+}

@@ -67,9 +67,8 @@ fn push_time(out: &mut String, key: &str, ms: i64) {
 
 /// Words that some version of YAML, or a parser at large, takes for a null, a
 /// truth value or a number.
-const WORDS: [&str; 12] = [
-    "null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan", "inf", "infinity",
-];
+const WORDS: [&str; 12] =
+    ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan", "inf", "infinity"];
 
 /// Whether a value may stand without quotes.
 ///
@@ -78,20 +77,15 @@ const WORDS: [&str; 12] = [
 /// (versions, UUIDs) and is no date.
 fn is_plain(value: &str) -> bool {
     let bytes = value.as_bytes();
-    if !bytes
-        .iter()
-        .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(b))
-    {
+    if !bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(b)) {
         return false;
     }
     match bytes.first() {
-        Some(b) if b.is_ascii_alphabetic() => {
-            !WORDS.iter().any(|word| value.eq_ignore_ascii_case(word))
-        }
+        Some(b) if b.is_ascii_alphabetic() => !WORDS.iter().any(|word| value.eq_ignore_ascii_case(word)),
         Some(b) if b.is_ascii_digit() => {
             let count = |mark| bytes.iter().filter(|b| **b == mark).count();
-            let year = bytes.iter().take_while(|b| b.is_ascii_digit()).count() == 4
-                && bytes.get(4) == Some(&b'-');
+            let year =
+                bytes.iter().take_while(|b| b.is_ascii_digit()).count() == 4 && bytes.get(4) == Some(&b'-');
             !year && (count(b'.') >= 2 || count(b'-') >= 2)
         }
         _ => false,
@@ -142,18 +136,12 @@ mod tests {
     /// Both fences in place, and a YAML parser reads the same strings back.
     fn check(value: &str) {
         let text = header(value);
-        let inner = text
-            .strip_prefix("---\n")
-            .and_then(|rest| rest.strip_suffix("---\n"))
-            .unwrap();
+        let inner = text.strip_prefix("---\n").and_then(|rest| rest.strip_suffix("---\n")).unwrap();
         assert_eq!(inner.lines().count(), 7, "{inner}");
         let docs = Yaml::load_from_str(inner).unwrap();
         assert_eq!(docs.len(), 1);
         let map = docs[0].as_mapping().unwrap();
-        let pairs: Vec<_> = map
-            .iter()
-            .map(|(key, value)| (key.as_str().unwrap(), value.as_str()))
-            .collect();
+        let pairs: Vec<_> = map.iter().map(|(key, value)| (key.as_str().unwrap(), value.as_str())).collect();
         assert_eq!(
             pairs,
             [

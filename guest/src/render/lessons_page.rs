@@ -20,11 +20,7 @@ pub fn lessons_page(l: &Loop, memories: &[Memory], version: &str) -> String {
         taskid: None,
         generated: l.created_at,
         // Not the loop's own time: a call that adds no lesson leaves the file.
-        updated: memories
-            .iter()
-            .map(|lesson| lesson.at)
-            .max()
-            .unwrap_or(l.created_at),
+        updated: memories.iter().map(|lesson| lesson.at).max().unwrap_or(l.created_at),
         mcp: version,
     }
     .write(&mut out);
@@ -35,10 +31,7 @@ pub fn lessons_page(l: &Loop, memories: &[Memory], version: &str) -> String {
         out.push_str("\nno lessons yet\n");
     }
 
-    let mut lessons: Vec<_> = memories
-        .iter()
-        .map(|lesson| (civil(lesson.at), lesson))
-        .collect();
+    let mut lessons: Vec<_> = memories.iter().map(|lesson| (civil(lesson.at), lesson)).collect();
     lessons.sort_by_key(|(at, _)| at.date());
     let mut day = None;
     for (at, lesson) in lessons {

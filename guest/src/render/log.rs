@@ -69,11 +69,7 @@ pub fn push_log_line(out: &mut String, event: &Event) {
 struct Visible;
 
 impl Formatter for Visible {
-    fn write_string_fragment<W: ?Sized + Write>(
-        &mut self,
-        writer: &mut W,
-        fragment: &str,
-    ) -> io::Result<()> {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
         let mut plain = 0;
         for (at, c) in fragment.char_indices().filter(|(_, c)| is_hidden(*c)) {
             writer.write_all(&fragment.as_bytes()[plain..at])?;

@@ -4,30 +4,11 @@ use super::front_matter::Header;
 use super::text::{inline, inline_first};
 use super::time::push_timestamp;
 use crate::model::{LoopState, Task};
+use crate::status::Status;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The status that alone ticks a task off.
-const COMPLETE: &str = "complete";
-
-/// The statuses a task can have, in table order.
-const STATUS_ORDER: [&str; 14] = [
-    "pending",
-    "issue-open",
-    "in-progress",
-    "verified",
-    "secure",
-    "pr-open",
-    "in-review",
-    "changes-requested",
-    "merged",
-    "failed",
-    "blocked",
-    COMPLETE,
-    "skipped",
-    "superseded",
-];
-
 /// One part of the page: its heading and what writes the lines under it.
 struct Section {
     title: &'static str,
@@ -36,31 +17,18 @@ struct Section {
 
 /// The parts in the order they appear.
 const SECTIONS: [Section; 4] = [
-    Section {
-        title: "Loop",
-        body: loop_fields,
-    },
-    Section {
-        title: "Now",
-        body: now,
-    },
-    Section {
-        title: "Phases",
-        body: phases,
-    },
-    Section {
-        title: "Tasks",
-        body: tasks,
-    },
+    Section { title: "Loop", body: loop_fields },
+    Section { title: "Now", body: now },
+    Section { title: "Phases", body: phases },
+    Section { title: "Tasks", body: tasks },
 ];
 
 /// Renders the page of a loop's state; `version` is the running server's.
 pub fn loop_page(state: &LoopState, version: &str) -> String {
     let l = &state.loop_;
     let titles: usize = state.tasks.iter().map(|task| task.title.len()).sum();
-    let mut out = String::with_capacity(
-        2048 + l.title.len() + l.goal.len() + titles + state.tasks.len() * 160,
-    );
+    let mut out =
+        String::with_capacity(2048 + l.title.len() + l.goal.len() + titles + state.tasks.len() * 160);
     Header {
         kind: "loop",
         slug: &l.slug,
@@ -120,17 +88,8 @@ fn loop_fields(out: &mut String, state: &LoopState) {
             field(out, key, value);
         }
     }
-    let findings = [
-        ("f_unresolved_pr", l.f_unresolved_pr),
-        ("f_security_deferred", l.f_security_deferred),
-    ];
-    numbers(
-        out,
-        "findings",
-        findings
-            .into_iter()
-            .filter_map(|(name, count)| Some((name, count?))),
-    );
+    let findings = [("f_unresolved_pr", l.f_unresolved_pr), ("f_security_deferred", l.f_security_deferred)];
+    numbers(out, "findings", findings.into_iter().filter_map(|(name, count)| Some((name, count?))));
     let counters = [
         ("total_failed_gates", l.total_failed_gates),
         ("splits_done", l.splits_done),
@@ -140,11 +99,7 @@ fn loop_fields(out: &mut String, state: &LoopState) {
     if let Some(key) = &l.project_key {
         field(out, "project_key", key);
     }
-    field(
-        out,
-        "mcp_version",
-        l.mcp_version.as_deref().unwrap_or("unknown"),
-    );
+    field(out, "mcp_version", l.mcp_version.as_deref().unwrap_or("unknown"));
     time_field(out, "created", l.created_at);
     time_field(out, "updated", l.updated_at);
 }
@@ -192,20 +147,19 @@ fn tasks(out: &mut String, state: &LoopState) {
 /// One line such as `7 tasks: 3 complete, 1 in-review, 3 pending`: the furthest
 /// first, then statuses that the table does not have, by name.
 fn rollup(out: &mut String, tasks: &[Task]) {
-    let mut known = [0_u32; STATUS_ORDER.len()];
+    let mut known = [0_u32; Status::ALL.len()];
     let mut foreign = BTreeMap::<&str, u32>::new();
     for task in tasks {
-        match STATUS_ORDER
-            .iter()
-            .position(|status| *status == task.status)
-        {
-            Some(place) => known[place] += 1,
+        match Status::parse(&task.status) {
+            // In the order of declaration, which is that of the table.
+            Some(status) => known[status as usize] += 1,
             None => *foreign.entry(&task.status).or_default() += 1,
         }
     }
     let plural = if tasks.len() == 1 { "" } else { "s" };
     let _ = write!(out, "{} task{plural}", tasks.len());
-    let counts = STATUS_ORDER.into_iter().zip(known).rev().chain(foreign);
+    let words = Status::ALL.iter().map(|status| status.word());
+    let counts = words.zip(known).rev().chain(foreign);
     for (place, (status, count)) in counts.filter(|(_, count)| *count > 0).enumerate() {
         let _ = write!(out, "{}{count} ", if place == 0 { ": " } else { ", " });
         inline(out, status);
@@ -214,11 +168,7 @@ fn rollup(out: &mut String, tasks: &[Task]) {
 }
 
 fn task_line(out: &mut String, task: &Task) {
-    out.push_str(if task.status == COMPLETE {
-        "- [x] "
-    } else {
-        "- [ ] "
-    });
+    out.push_str(if task.status == Status::Complete.word() { "- [x] " } else { "- [ ] " });
     inline(out, &task.taskid);
     out.push_str(": ");
     inline(out, &task.title);
@@ -238,11 +188,7 @@ fn task_line(out: &mut String, task: &Task) {
         }
         inline(out, dependency);
     }
-    for (name, value) in [
-        ("issue", &task.issue),
-        ("pr", &task.pr),
-        ("branch", &task.branch),
-    ] {
+    for (name, value) in [("issue", &task.issue), ("pr", &task.pr), ("branch", &task.branch)] {
         if let Some(value) = value {
             part(out, name);
             inline(out, value);

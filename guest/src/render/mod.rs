@@ -16,13 +16,12 @@ mod tests;
 mod text;
 mod time;
 
-pub use front_matter::Header;
 pub use lessons_page::lessons_page;
-pub use log::{log_lines, push_log_line};
+pub use log::log_lines;
 pub use loop_page::loop_page;
 pub use time::timestamp;
 
-use crate::model::{LoopState, Memory};
+use crate::model::{Loop, LoopState, Memory};
 use crate::views::{Content, Log, View, ViewSet};
 
 /// The page of a loop's state.
@@ -39,10 +38,7 @@ pub const EVENT_LOG: &str = "events.jsonl";
 /// loop's timeline is gone, so its log is left out and stays as it is on disk.
 pub fn all(state: &LoopState, memories: &[Memory], version: &str) -> ViewSet {
     let l = &state.loop_;
-    let whole = |path: &str, text| View {
-        path: path.to_owned(),
-        content: Content::Whole(text),
-    };
+    let whole = |path: &str, text| View { path: path.to_owned(), content: Content::Whole(text) };
     let mut views = vec![
         whole(LOOP_PAGE, loop_page(state, version)),
         whole(LESSONS_PAGE, lessons_page(l, memories, version)),
@@ -58,6 +54,11 @@ pub fn all(state: &LoopState, memories: &[Memory], version: &str) -> ViewSet {
             }),
         });
     }
+    view_set(l, views)
+}
+
+/// The views of a loop at its present revision.
+pub fn view_set(l: &Loop, views: Vec<View>) -> ViewSet {
     ViewSet {
         loop_id: l.id.clone(),
         slug: l.slug.clone(),

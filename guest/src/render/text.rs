@@ -80,9 +80,7 @@ pub(super) fn inline(out: &mut String, text: &str) {
     let start = text.len() - text.trim_start().len();
     text[..start].chars().for_each(|c| push_symbol(out, c));
     Inline::new(core).push(out);
-    text[start + core.len()..]
-        .chars()
-        .for_each(|c| push_symbol(out, c));
+    text[start + core.len()..].chars().for_each(|c| push_symbol(out, c));
 }
 
 /// Appends user text as [`inline`] does, as the first thing in a list item.
@@ -133,11 +131,7 @@ impl<'a> Inline<'a> {
         Inline {
             text,
             bytes: text.as_bytes(),
-            closing: if head.is_empty() || head.ends_with(' ') {
-                head.len()
-            } else {
-                text.len()
-            },
+            closing: if head.is_empty() || head.ends_with(' ') { head.len() } else { text.len() },
             last_escape: 0,
             scanned: 0,
         }
@@ -167,9 +161,7 @@ impl<'a> Inline<'a> {
             // The byte before which a backslash goes, if any.
             let escape = match b {
                 b':' if self.bytes[at..].starts_with(b"://") && self.breaks_link(at) => Some(at),
-                b'w' if self.bytes[at..].starts_with(b"www.") && self.breaks_link(at) => {
-                    Some(at + 3)
-                }
+                b'w' if self.bytes[at..].starts_with(b"www.") && self.breaks_link(at) => Some(at + 3),
                 _ if self.needs_escape(at) => Some(at),
                 _ => None,
             };
@@ -215,9 +207,7 @@ impl<'a> Inline<'a> {
         if at >= self.scanned {
             let length = self.bytes[at..].iter().position(|b| *b == b' ');
             self.scanned = length.map_or(self.bytes.len(), |length| at + length);
-            self.last_escape = (at..self.scanned)
-                .rfind(|at| self.needs_escape(*at))
-                .unwrap_or(0);
+            self.last_escape = (at..self.scanned).rfind(|at| self.needs_escape(*at)).unwrap_or(0);
         }
         self.last_escape > at
     }
@@ -227,11 +217,7 @@ impl<'a> Inline<'a> {
 fn starts_entity(rest: &[u8]) -> bool {
     // The longest name has 31 letters.
     let body = &rest[usize::from(rest.first() == Some(&b'#'))..];
-    let length = body
-        .iter()
-        .take(40)
-        .take_while(|b| b.is_ascii_alphanumeric())
-        .count();
+    let length = body.iter().take(40).take_while(|b| b.is_ascii_alphanumeric()).count();
     length > 0 && body.get(length) == Some(&b';')
 }
 
@@ -242,27 +228,15 @@ fn starts_entity(rest: &[u8]) -> bool {
 /// tabs and the ends of lines (`\n` or `\r\n`). A text of blanks alone is `""`.
 pub(super) fn block(out: &mut String, indent: &str, text: &str) {
     let text = if text.trim().is_empty() { BLANK } else { text };
-    let fence = text
-        .split(|c| c != '`')
-        .map(str::len)
-        .max()
-        .unwrap_or(0)
-        .max(2)
-        + 1;
+    let fence = text.split(|c| c != '`').map(str::len).max().unwrap_or(0).max(2) + 1;
     let push_fence = |out: &mut String| {
         out.push_str(indent);
         out.extend(std::iter::repeat_n('`', fence));
         out.push('\n');
     };
     push_fence(out);
-    for line in text
-        .split_inclusive('\n')
-        .chain(text.ends_with('\n').then_some(""))
-    {
-        let line = line
-            .strip_suffix("\r\n")
-            .or(line.strip_suffix('\n'))
-            .unwrap_or(line);
+    for line in text.split_inclusive('\n').chain(text.ends_with('\n').then_some("")) {
+        let line = line.strip_suffix("\r\n").or(line.strip_suffix('\n')).unwrap_or(line);
         if !line.is_empty() {
             out.push_str(indent);
             push_line(out, line);
@@ -348,10 +322,7 @@ mod tests {
     #[test]
     fn blocks_keep_their_lines() {
         for (text, raw) in [
-            (
-                "one\n  two\n\nthree",
-                "  ```\n  one\n    two\n\n  three\n  ```\n",
-            ),
+            ("one\n  two\n\nthree", "  ```\n  one\n    two\n\n  three\n  ```\n"),
             ("```sh\nx\n````", "  `````\n  ```sh\n  x\n  ````\n  `````\n"),
             ("a\r\nb\rc\n", "  ```\n  a\n  b␍c\n\n  ```\n"),
             ("\ta\u{1b}", "  ```\n  \ta␛\n  ```\n"),

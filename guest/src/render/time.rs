@@ -39,14 +39,7 @@ pub(super) fn push_date(out: &mut String, at: DateTime) {
 
 /// Appends the time of day, such as `09:12:00.000Z`.
 pub(super) fn push_clock(out: &mut String, at: DateTime) {
-    let _ = write!(
-        out,
-        "{:02}:{:02}:{:02}.{:03}Z",
-        at.hour(),
-        at.minute(),
-        at.second(),
-        at.millisecond()
-    );
+    let _ = write!(out, "{:02}:{:02}:{:02}.{:03}Z", at.hour(), at.minute(), at.second(), at.millisecond());
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! States to render: a few fixed ones, and random hostile text.
 
-use crate::model::{
-    Block, Event, Loop, LoopState, Marks, Memory, NowPointer, Phase, StepQuality, Task,
-};
+use crate::model::{Block, Event, Loop, LoopState, Marks, Memory, NowPointer, Phase, StepQuality, Task};
 use proptest::prelude::*;
 
 /// 2026-08-18T09:12:00.000Z
@@ -188,10 +186,7 @@ pub fn rich() -> LoopState {
             review_rounds: 3,
             ..task(2, "T3", "Login page <form> & [link](x)", "in-review")
         },
-        Task {
-            depends_on: vec!["T1".to_owned(), "T3".to_owned()],
-            ..task(3, "T4", "Logout", "pending")
-        },
+        Task { depends_on: vec!["T1".to_owned(), "T3".to_owned()], ..task(3, "T4", "Logout", "pending") },
         task(4, "T5", "- [x] done — **complete**", "waiting-for-moon"),
     ];
     state
@@ -199,44 +194,21 @@ pub fn rich() -> LoopState {
 
 /// A loop of that many tasks, each depending on the one before.
 pub fn many_tasks(count: u32) -> LoopState {
-    let statuses = [
-        "complete",
-        "complete",
-        "complete",
-        "in-review",
-        "pending",
-        "pending",
-        "skipped",
-    ];
+    let statuses = ["complete", "complete", "complete", "in-review", "pending", "pending", "skipped"];
     let mut state = fresh();
     state.tasks = (0..count)
         .map(|n| Task {
             tech: text("rust"),
-            depends_on: n
-                .checked_sub(1)
-                .map(|n| format!("T{n}"))
-                .into_iter()
-                .collect(),
+            depends_on: n.checked_sub(1).map(|n| format!("T{n}")).into_iter().collect(),
             issue: Some(format!("#{}", 100 + n)),
-            ..task(
-                n,
-                &format!("T{n}"),
-                &format!("Part {n} of the work"),
-                statuses[n as usize % 7],
-            )
+            ..task(n, &format!("T{n}"), &format!("Part {n} of the work"), statuses[n as usize % 7])
         })
         .collect();
     state
 }
 
 fn lesson(seq: u64, at: i64, agent: &str, task: Option<&str>, note: &str) -> Memory {
-    Memory {
-        seq,
-        at,
-        agent: agent.to_owned(),
-        task: task.map(str::to_owned),
-        note: note.to_owned(),
-    }
+    Memory { seq, at, agent: agent.to_owned(), task: task.map(str::to_owned), note: note.to_owned() }
 }
 
 /// Lessons of three days, the last one written by a clock that is behind.

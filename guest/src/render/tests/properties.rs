@@ -14,16 +14,9 @@ fn expected_loop_page(state: &LoopState) -> Vec<Found> {
     let l = &state.loop_;
     let heading = |text: &str| Found::Heading(2, text.to_owned());
     let field = |key: &str, value: &str| Found::Item(None, format!("{key}: {}", visible(value)));
-    let mut page = vec![
-        Found::Heading(1, format!("Loop — {}", visible(&l.title))),
-        heading("Loop"),
-    ];
+    let mut page = vec![Found::Heading(1, format!("Loop — {}", visible(&l.title))), heading("Loop")];
     if let Some(question) = &l.awaiting_user {
-        page.push(Found::Quote(format!(
-            "{} {}",
-            bold("Waiting for the user:"),
-            visible(question)
-        )));
+        page.push(Found::Quote(format!("{} {}", bold("Waiting for the user:"), visible(question))));
     }
     if let Some(block) = &l.blocked {
         page.push(Found::Quote(format!(
@@ -41,8 +34,7 @@ fn expected_loop_page(state: &LoopState) -> Vec<Found> {
     page.push(field("mode", &l.mode));
     page.push(field("status", &l.status));
     page.push(field("phase", &l.phase));
-    let optional =
-        |key: &str, value: &Option<String>| value.as_ref().map(|value| field(key, value));
+    let optional = |key: &str, value: &Option<String>| value.as_ref().map(|value| field(key, value));
     page.extend(optional("default_branch", &l.default_branch));
     page.extend(optional("branch_mode", &l.branch_mode));
     page.extend(optional("feature_branch", &l.feature_branch));
@@ -55,10 +47,7 @@ fn expected_loop_page(state: &LoopState) -> Vec<Found> {
         .f_unresolved_pr
         .map(|n| format!("f_unresolved_pr {n}"))
         .into_iter()
-        .chain(
-            l.f_security_deferred
-                .map(|n| format!("f_security_deferred {n}")),
-        )
+        .chain(l.f_security_deferred.map(|n| format!("f_security_deferred {n}")))
         .collect();
     if !findings.is_empty() {
         page.push(field("findings", &findings.join(", ")));
@@ -71,10 +60,7 @@ fn expected_loop_page(state: &LoopState) -> Vec<Found> {
         ),
     ));
     page.extend(optional("project_key", &l.project_key));
-    page.push(field(
-        "mcp_version",
-        l.mcp_version.as_deref().unwrap_or("unknown"),
-    ));
+    page.push(field("mcp_version", l.mcp_version.as_deref().unwrap_or("unknown")));
     page.push(field("created", &timestamp(l.created_at)));
     page.push(field("updated", &timestamp(l.updated_at)));
 
@@ -100,12 +86,8 @@ fn expected_loop_page(state: &LoopState) -> Vec<Found> {
     page.push(heading("Tasks"));
     page.push(Found::Paragraph(expected_rollup(&state.tasks)));
     for task in &state.tasks {
-        let mut text = format!(
-            "{}: {} — {}",
-            visible(&task.taskid),
-            visible(&task.title),
-            bold(&visible(&task.status))
-        );
+        let mut text =
+            format!("{}: {} — {}", visible(&task.taskid), visible(&task.title), bold(&visible(&task.status)));
         let mut part = |name: &str, value: String| text.push_str(&format!(" · {name} {value}"));
         if let Some(tech) = &task.tech {
             part("tech", visible(tech));
@@ -114,11 +96,7 @@ fn expected_loop_page(state: &LoopState) -> Vec<Found> {
             let names: Vec<_> = task.depends_on.iter().map(|name| visible(name)).collect();
             part("depends_on", names.join(", "));
         }
-        for (name, value) in [
-            ("issue", &task.issue),
-            ("pr", &task.pr),
-            ("branch", &task.branch),
-        ] {
+        for (name, value) in [("issue", &task.issue), ("pr", &task.pr), ("branch", &task.branch)] {
             if let Some(value) = value {
                 part(name, visible(value));
             }
@@ -154,22 +132,14 @@ fn expected_rollup(tasks: &[Task]) -> String {
         "issue-open",
         "pending",
     ];
-    let mut foreign: Vec<_> = tasks
-        .iter()
-        .map(|task| task.status.as_str())
-        .filter(|s| !known.contains(s))
-        .collect();
+    let mut foreign: Vec<_> =
+        tasks.iter().map(|task| task.status.as_str()).filter(|s| !known.contains(s)).collect();
     foreign.sort_unstable();
     foreign.dedup();
     let counts: Vec<_> = known
         .into_iter()
         .chain(foreign)
-        .map(|status| {
-            (
-                status,
-                tasks.iter().filter(|task| task.status == status).count(),
-            )
-        })
+        .map(|status| (status, tasks.iter().filter(|task| task.status == status).count()))
         .filter(|(_, count)| *count > 0)
         .map(|(status, count)| format!("{count} {}", visible(status)))
         .collect();
@@ -182,30 +152,17 @@ fn expected_rollup(tasks: &[Task]) -> String {
 
 /// What a parser should find in the lessons' page of lessons in order of time.
 fn expected_lessons_page(l: &Loop, lessons: &[Memory]) -> Vec<Found> {
-    let mut page = vec![Found::Heading(
-        1,
-        format!("Lessons — {}", visible(&l.title)),
-    )];
+    let mut page = vec![Found::Heading(1, format!("Lessons — {}", visible(&l.title)))];
     if lessons.is_empty() {
         page.push(Found::Paragraph("no lessons yet".to_owned()));
     }
-    let mut days: Vec<String> = lessons
-        .iter()
-        .map(|lesson| timestamp(lesson.at)[..10].to_owned())
-        .collect();
+    let mut days: Vec<String> = lessons.iter().map(|lesson| timestamp(lesson.at)[..10].to_owned()).collect();
     days.sort_unstable();
     days.dedup();
     for day in days {
         page.push(Found::Heading(2, day.clone()));
-        for lesson in lessons
-            .iter()
-            .filter(|lesson| timestamp(lesson.at).starts_with(&day))
-        {
-            let mut text = format!(
-                "{} · {}",
-                &timestamp(lesson.at)[11..],
-                bold(&visible(&lesson.agent))
-            );
+        for lesson in lessons.iter().filter(|lesson| timestamp(lesson.at).starts_with(&day)) {
+            let mut text = format!("{} · {}", &timestamp(lesson.at)[11..], bold(&visible(&lesson.agent)));
             if let Some(task) = &lesson.task {
                 text.push_str(&format!(" · {}", visible(task)));
             }
@@ -217,22 +174,12 @@ fn expected_lessons_page(l: &Loop, lessons: &[Memory]) -> Vec<Found> {
 }
 
 fn check_page(page: &str, header_pairs: &[(&str, String)], expected: &[Found]) {
-    assert!(
-        page.ends_with('\n') && !page.ends_with("\n\n"),
-        "one final newline"
-    );
+    assert!(page.ends_with('\n') && !page.ends_with("\n\n"), "one final newline");
     assert!(!page.contains('\r'));
     let (pairs, body) = header(page);
-    let pairs: Vec<_> = pairs
-        .iter()
-        .map(|(key, value)| (key.as_str(), value.clone()))
-        .collect();
+    let pairs: Vec<_> = pairs.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
     assert_eq!(pairs, header_pairs, "{page}");
-    assert_eq!(
-        with_pulldown(body),
-        expected,
-        "pulldown-cmark reads\n{page}"
-    );
+    assert_eq!(with_pulldown(body), expected, "pulldown-cmark reads\n{page}");
     assert_eq!(with_comrak(body), expected, "comrak reads\n{page}");
 }
 
@@ -254,11 +201,7 @@ fn check_loop_page(state: &LoopState, version: &str) {
 fn check_lessons_page(l: &Loop, lessons: &[Memory], version: &str) {
     let page = lessons_page(l, lessons, version);
     assert_eq!(page, lessons_page(&l.clone(), &lessons.to_vec(), version));
-    let updated = lessons
-        .iter()
-        .map(|lesson| lesson.at)
-        .max()
-        .unwrap_or(l.created_at);
+    let updated = lessons.iter().map(|lesson| lesson.at).max().unwrap_or(l.created_at);
     let pairs = [
         ("type", "memory".to_owned()),
         ("loop", l.slug.clone()),
@@ -273,10 +216,7 @@ fn check_log(events: &[Event]) {
     let text = log_lines(events);
     assert!(text.is_empty() || text.ends_with('\n'));
     // Every character that some reader takes for the end of a line.
-    let ends = [
-        '\n', '\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}',
-        '\u{2029}',
-    ];
+    let ends = ['\n', '\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}', '\u{2029}'];
     let lines: Vec<_> = text.split_terminator(ends).collect();
     assert_eq!(lines.len(), events.len(), "{text}");
     for (line, event) in lines.into_iter().zip(events) {
@@ -297,19 +237,9 @@ fn check_log(events: &[Event]) {
         let read: Value = serde_json::from_str(line).unwrap();
         assert_eq!(read, expected);
         // Both keep the order of their keys.
-        let keys = |value: &Value| {
-            value
-                .as_object()
-                .unwrap()
-                .keys()
-                .cloned()
-                .collect::<Vec<_>>()
-        };
+        let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
         assert_eq!(keys(&read), keys(&expected));
-        assert!(
-            !line.chars().any(crate::render::text::is_hidden),
-            "{line:?}"
-        );
+        assert!(!line.chars().any(crate::render::text::is_hidden), "{line:?}");
     }
 }
 
@@ -479,13 +409,7 @@ fn hundred_kilobytes_of_one_thing_stay_text() {
         state.loop_.awaiting_user = Some(long.clone());
         state.tasks[2].title = long.clone();
         check_loop_page(&state, "0.1.0");
-        let lesson = Memory {
-            seq: 1,
-            at: CREATED,
-            agent: "a".to_owned(),
-            task: None,
-            note: long.clone(),
-        };
+        let lesson = Memory { seq: 1, at: CREATED, agent: "a".to_owned(), task: None, note: long.clone() };
         check_lessons_page(&state.loop_, &[lesson], "0.1.0");
         check_log(&[super::event(1, &long)]);
     }

@@ -29,12 +29,7 @@ pub fn header(page: &str) -> (Vec<(String, String)>, &str) {
     assert_eq!(docs.len(), 1, "{head}");
     let pairs = docs[0].as_mapping().expect("a mapping").iter();
     let string = |value: &Yaml| value.as_str().expect("a string").to_owned();
-    (
-        pairs
-            .map(|(key, value)| (string(key), string(value)))
-            .collect(),
-        body,
-    )
+    (pairs.map(|(key, value)| (string(key), string(value))).collect(), body)
 }
 
 /// Reads a body with pulldown-cmark and refuses whatever our pages do not use.
@@ -50,9 +45,7 @@ pub fn with_pulldown(body: &str) -> Vec<Found> {
     for event in Parser::new_ext(body, options) {
         match event {
             Event::Start(Tag::Heading { id: None, .. } | Tag::Paragraph | Tag::List(None)) => {}
-            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info)))
-                if info.is_empty() && item =>
-            {
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) if info.is_empty() && item => {
                 text.clear();
             }
             Event::Start(Tag::BlockQuote(None)) => quoted = true,
@@ -106,14 +99,10 @@ fn blocks<'a>(parent: &'a AstNode<'a>, found: &mut Vec<Found>) {
     for node in parent.children() {
         let value = node.data.borrow().value.clone();
         match value {
-            NodeValue::Heading(heading) => {
-                found.push(Found::Heading(heading.level.into(), inlines(node)))
-            }
+            NodeValue::Heading(heading) => found.push(Found::Heading(heading.level.into(), inlines(node))),
             NodeValue::Paragraph => found.push(match &parent.data.borrow().value {
                 NodeValue::BlockQuote => Found::Quote(inlines(node)),
-                NodeValue::TaskItem(task) => {
-                    Found::Item(Some(task.symbol.is_some()), inlines(node))
-                }
+                NodeValue::TaskItem(task) => Found::Item(Some(task.symbol.is_some()), inlines(node)),
                 NodeValue::Item(_) => Found::Item(None, inlines(node)),
                 _ => Found::Paragraph(inlines(node)),
             }),
@@ -125,9 +114,7 @@ fn blocks<'a>(parent: &'a AstNode<'a>, found: &mut Vec<Found>) {
                 assert_eq!(list.list_type, ListType::Bullet);
                 blocks(node, found);
             }
-            NodeValue::BlockQuote | NodeValue::Item(_) | NodeValue::TaskItem(_) => {
-                blocks(node, found)
-            }
+            NodeValue::BlockQuote | NodeValue::Item(_) | NodeValue::TaskItem(_) => blocks(node, found),
             other => panic!("unexpected {other:?}"),
         }
     }
@@ -180,11 +167,7 @@ pub fn visible_lines(text: &str) -> String {
     let line = |line: &str| {
         let chars: Vec<char> = line.chars().collect();
         let shown = |place: usize| {
-            if chars[place] == '\t' {
-                "\t".to_owned()
-            } else {
-                in_context(&chars, place)
-            }
+            if chars[place] == '\t' { "\t".to_owned() } else { in_context(&chars, place) }
         };
         (0..chars.len()).map(shown).collect::<String>() + "\n"
     };
@@ -204,22 +187,18 @@ fn symbol(c: char) -> String {
 fn in_context(chars: &[char], place: usize) -> String {
     let c = chars[place];
     let neighbour = |place: Option<usize>| {
-        place
-            .and_then(|place| chars.get(place))
-            .copied()
-            .filter(|c| {
-                !c.is_whitespace()
-                    && !crate::render::text::is_hidden(*c)
-                    && !('\u{200c}'..='\u{200d}').contains(c)
-            })
+        place.and_then(|place| chars.get(place)).copied().filter(|c| {
+            !c.is_whitespace()
+                && !crate::render::text::is_hidden(*c)
+                && !('\u{200c}'..='\u{200d}').contains(c)
+        })
     };
     let before = neighbour(place.checked_sub(1));
     let keep = match c {
-        '\u{200c}' | '\u{200d}' => {
-            before >= Some('\u{600}') && neighbour(Some(place + 1)) >= Some('\u{600}')
+        '\u{200c}' | '\u{200d}' => before >= Some('\u{600}') && neighbour(Some(place + 1)) >= Some('\u{600}'),
+        '\u{fe00}'..='\u{fe0f}' => {
+            before.is_some_and(|c| !('\u{fe00}'..='\u{fe0f}').contains(&c) && !c.is_ascii_alphabetic())
         }
-        '\u{fe00}'..='\u{fe0f}' => before
-            .is_some_and(|c| !('\u{fe00}'..='\u{fe0f}').contains(&c) && !c.is_ascii_alphabetic()),
         c => !crate::render::text::is_hidden(c),
     };
     if keep { c.to_string() } else { symbol(c) }

@@ -1,0 +1,173 @@
+//! The tools: one entry each, with all that is known of it.
+//!
+//! Name, description, arguments, what it does to the state, what the end of a
+//! loop and its latch mean to it, and the function that decides it stand in one
+//! row. Adding a tool is adding a row.
+
+use crate::arguments::{Argument, ArgumentError, Ignored};
+use crate::desk::{Desk, Done};
+use crate::tool::{lessons, loops, now, tasks, timeline};
+use crate::tools::{Profile, Tool as Published};
+use serde_json::{Map, Value};
+
+/// Whether a tool works on a loop that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterEnd {
+    Allowed,
+    Refused,
+}
+
+/// What the refusal latch of a loop does to a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LatchReach {
+    /// Nothing.
+    Free,
+    /// Refuses it, except on the named task and on tasks in flight.
+    ByTask,
+    /// Refuses it.
+    Whole,
+    /// Refuses it when it would end the loop as done.
+    WhenDone,
+}
+
+/// What a call does to the state, as MCP's annotations put it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Writes nothing.
+    Reads,
+    /// Calling it again with the same arguments changes nothing more.
+    Sets,
+    /// Each call changes something.
+    Adds,
+}
+
+/// One tool.
+pub struct Tool {
+    pub name: &'static str,
+    pub title: &'static str,
+    pub description: &'static str,
+    pub profile: Profile,
+    pub effect: Effect,
+    pub after_end: AfterEnd,
+    pub latch: LatchReach,
+    schema: fn() -> Map<String, Value>,
+    decide: fn(Value, &mut Desk, &mut Ignored) -> Done,
+}
+
+macro_rules! tool {
+    ($name:literal, $title:literal, $description:expr, $profile:ident, $effect:ident, $after_end:ident, $latch:ident, $args:ty, $decide:path) => {
+        Tool {
+            name: $name,
+            title: $title,
+            description: $description,
+            profile: Profile::$profile,
+            effect: Effect::$effect,
+            after_end: AfterEnd::$after_end,
+            latch: LatchReach::$latch,
+            schema: <$args as Argument>::schema,
+            decide: |raw, desk, ignored| $decide(<$args as Argument>::read(raw, "", ignored)?, desk),
+        }
+    };
+}
+
+/// Every tool, in the order it is published.
+#[rustfmt::skip]
+pub static TOOLS: &[Tool] = &[
+    tool!("loop_init", "Start a loop",
+        "Creates a loop and its folder, or finds the one that has the slug (reused: true, differs: what you passed otherwise). Call it once per goal.",
+        Core, Sets, Allowed, Free, loops::Init, loops::init),
+    tool!("loop_get", "Read a loop",
+        "Returns the whole stored state: loop, phases, tasks.",
+        Standard, Reads, Allowed, Free, loops::Get, loops::get),
+    tool!("loop_list", "List loops",
+        "Lists this project's loops, newest-touched first, with a count of tasks. Active ones unless includeFinished.",
+        Core, Reads, Allowed, Free, loops::List, loops::list),
+    tool!("loop_setPhase", "Move the phase pointer",
+        "Sets the phase that the loop is in. The ladder's statuses are loop_setPhaseStatus's.",
+        Standard, Sets, Refused, Whole, loops::SetPhase, loops::set_phase),
+    tool!("loop_setPhaseStatus", "Set a phase's status",
+        "Records where one phase of the ladder stands: in-progress before you dispatch it, done, skipped or failed after.",
+        Core, Sets, Refused, Whole, loops::SetPhaseStatus, loops::set_phase_status),
+    tool!("loop_setAwaitingUser", "Wait for the user",
+        "Shows that the loop waits for its user, and for what; null or \"\" clears it. It asks nobody: put the question yourself.",
+        Core, Sets, Refused, Free, loops::SetAwaitingUser, loops::set_awaiting_user),
+    tool!("loop_setField", "Set a field of the loop",
+        "Stores one field of the loop; null clears it.",
+        Standard, Sets, Refused, Whole, loops::SetField, loops::set_field),
+    tool!("loop_bumpCounter", "Count up for the loop",
+        "Adds to a counter of the loop and says whether it is over its cap.",
+        Standard, Adds, Refused, Whole, loops::BumpCounter, loops::bump_counter),
+    tool!("loop_finish", "End a loop",
+        "Ends the loop. done needs every task complete, skipped or superseded; aborted is allowed while the loop is active.",
+        Core, Sets, Allowed, WhenDone, loops::Finish, loops::finish),
+    tool!("loop_render", "Write the views anew",
+        "Writes every view of the loop's folder from the database, for when files were damaged or deleted.",
+        Standard, Sets, Allowed, Free, loops::Render, loops::render_views),
+    tool!("loop_clearBlock", "Lift a refusal",
+        "Lifts the block that a refused call left, after the user decided how to go on. The corrective call lifts it by itself.",
+        Core, Sets, Allowed, Free, loops::ClearBlock, loops::clear_block),
+    tool!("tasks_derive", "Store the plan",
+        "Creates or updates tasks by taskid from the approved plan; all of them or none. Status, counters and evidence stay.",
+        Core, Sets, Refused, Whole, tasks::Derive, tasks::derive),
+    tool!("tasks_split", "Split a task",
+        "Replaces a task that is too big by subtasks, which take its place and its dependencies.",
+        Standard, Adds, Refused, ByTask, tasks::Split, tasks::split),
+    tool!("tasks_append", "Append tasks",
+        "Adds tasks found on the way (QA fixes, deferred findings) at the end of the plan; all of them or none.",
+        Standard, Adds, Refused, Whole, tasks::Append, tasks::append),
+    tool!("task_setStatus", "Move a task",
+        "Moves a task one legal step and says what it owes next. verified and secure need evidence; complete is task_complete's.",
+        Core, Sets, Refused, ByTask, tasks::SetStatus, tasks::set_status),
+    tool!("task_bumpCounter", "Count up for a task",
+        "Adds to a counter of the task and says whether it is over its cap of 2.",
+        Standard, Adds, Refused, ByTask, tasks::BumpCounter, tasks::bump_counter),
+    tool!("task_complete", "Complete a task",
+        "Completes a merged task (mode poc: a secure one) whose dependencies are met. mergeEvidence is the merge SHA.",
+        Core, Sets, Refused, ByTask, tasks::Complete, tasks::complete),
+    tool!("now_set", "Point at the step at work",
+        "Call before each dispatch: shows task, agent and step, starts the step's clock and counts the attempt. Leave task out for a step of the whole loop.",
+        Core, Adds, Refused, ByTask, now::Set, now::set),
+    tool!("now_clear", "Clear the pointer",
+        "Call when a dispatch is over: stops the step's clock.",
+        Standard, Sets, Allowed, Free, now::Clear, now::clear),
+    tool!("event_append", "Write to the timeline",
+        "Appends an event that no other call writes: an agent's agent-return, a gate, an escalation. Left-out task, agent and phase come from the pointer.",
+        Core, Adds, Allowed, Free, timeline::Append, timeline::append),
+    tool!("memory_append", "Keep a lesson",
+        "Appends a lesson to the loop's memory.",
+        Core, Adds, Allowed, Free, lessons::Append, lessons::append),
+];
+
+impl Tool {
+    /// Finds a tool by its name.
+    pub fn find(name: &str) -> Option<&'static Tool> {
+        TOOLS.iter().find(|t| t.name == name)
+    }
+
+    /// Reads the arguments and decides the call.
+    pub fn decide(&'static self, raw: &str, desk: &mut Desk, ignored: &mut Ignored) -> Done {
+        let value = if raw.trim().is_empty() {
+            Value::Object(Map::new())
+        } else {
+            serde_json::from_str(raw).map_err(|e| ArgumentError::NoObject(e.to_string()))?
+        };
+        if !value.is_object() {
+            return Err(ArgumentError::NoObject("it is none".to_owned()).into());
+        }
+        (self.decide)(value, desk, ignored)
+    }
+
+    /// The tool as MCP publishes it.
+    pub fn published(&self) -> Published {
+        Published {
+            name: self.name.to_owned(),
+            title: self.title.to_owned(),
+            description: self.description.to_owned(),
+            input_schema: Value::Object((self.schema)()).to_string(),
+            profile: self.profile,
+            read_only: self.effect == Effect::Reads,
+            destructive: false,
+            idempotent: self.effect != Effect::Adds,
+        }
+    }
+}

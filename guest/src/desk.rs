@@ -1,0 +1,512 @@
+//! One call at work: the facts it has, the questions it still asks, the loop it
+//! changes, and what comes of it.
+//!
+//! A tool checks first and changes afterwards. Changes are made on the loaded
+//! state and noted; [`Desk::outcome`] turns the notes into writes and renders the
+//! views from the very state that the writes lead to. A refusal drops the notes.
+
+use crate::arguments::Ignored;
+use crate::catalogue::{AfterEnd, LatchReach, Tool};
+use crate::clock::{self, EndedBy};
+use crate::model::{Block, Event, Loop, LoopState, Memory, Step, Task};
+use crate::owed::{self, Owed};
+use crate::phase::LoopStatus;
+use crate::plan::{same_id, status_of};
+use crate::refusal::Refusal;
+use crate::render;
+use crate::reply::Reply;
+use crate::status::{Mode, Status};
+use crate::text::nearest;
+use crate::timeline::name;
+use crate::tools::{Answer, Call, Decision, Facts, LoopFilter, LoopPage, Outcome, Query, Write};
+use crate::views::{Content, Log, View, ViewSet};
+use std::collections::BTreeMap;
+
+/// Why a tool stops before it has an answer.
+pub enum Halt {
+    /// It needs these answered.
+    Need(Vec<Query>),
+    /// It is refused.
+    Refuse(Refusal),
+    /// It is refused and the loop remembers it.
+    Latch(Box<Latch>),
+}
+
+/// A refusal that the loop remembers until it is put right.
+pub struct Latch {
+    open: OpenLoop,
+    /// The task that the refusal names.
+    task: usize,
+    /// The status that was asked for, where one was.
+    asked: Option<Status>,
+    refusal: Refusal,
+}
+
+impl<R: Into<Refusal>> From<R> for Halt {
+    fn from(refusal: R) -> Halt {
+        Halt::Refuse(refusal.into())
+    }
+}
+
+/// What an accepted call answers, and what it changes.
+pub struct Accepted {
+    reply: Reply,
+    change: Change,
+}
+
+enum Change {
+    None,
+    /// The changed loop, and all its lessons where the call read them.
+    Loop(Box<OpenLoop>, Option<Vec<Memory>>),
+    /// Nothing is stored; the views are written anew.
+    Views(ViewSet),
+}
+
+impl Accepted {
+    /// An answer that changes nothing.
+    pub fn reading(reply: Reply) -> Done {
+        Ok(Accepted { reply, change: Change::None })
+    }
+
+    /// An answer that writes views without a change to the state.
+    pub fn rendering(reply: Reply, views: ViewSet) -> Done {
+        Ok(Accepted { reply, change: Change::Views(views) })
+    }
+}
+
+/// What a tool comes to.
+pub type Done = Result<Accepted, Halt>;
+
+/// Decides a call as far as the facts allow.
+pub fn decide(call: &Call, facts: Facts) -> Decision {
+    let Some(tool) = Tool::find(&call.tool) else {
+        return Decision::Done(refused(&Refusal::UnknownTool(call.tool.clone())));
+    };
+    let version = facts.version.clone();
+    let mut ignored = Ignored::default();
+    let mut desk = Desk { tool, facts };
+    match tool.decide(&call.arguments, &mut desk, &mut ignored) {
+        Err(Halt::Need(queries)) => Decision::Need(queries),
+        Err(Halt::Refuse(refusal)) => Decision::Done(refused(&refusal)),
+        Err(Halt::Latch(latch)) => {
+            let Latch { mut open, task, asked, refusal } = *latch;
+            open.latch(task, asked, &refusal);
+            let (writes, views) = open.commit(None, &version);
+            Decision::Done(Outcome { writes, views, ..refused(&refusal) })
+        }
+        Ok(Accepted { reply, change }) => {
+            let (writes, views) = match change {
+                Change::None => (Vec::new(), None),
+                Change::Views(views) => (Vec::new(), Some(views)),
+                Change::Loop(open, memories) => open.commit(memories.as_deref(), &version),
+            };
+            Decision::Done(Outcome { reply: reply.finish(ignored.0), refused: false, writes, views })
+        }
+    }
+}
+
+/// The facts of a call and the tool that it is for.
+pub struct Desk {
+    pub tool: &'static Tool,
+    pub facts: Facts,
+}
+
+impl Desk {
+    /// Takes the answer to a query out of the facts, or asks for it.
+    fn answer(&mut self, query: Query) -> Result<Answer, Halt> {
+        match self.facts.answers.iter().position(|f| f.query == query) {
+            Some(i) => Ok(self.facts.answers.swap_remove(i).answer),
+            None => Err(Halt::Need(vec![query])),
+        }
+    }
+
+    /// The loop of a slug, if there is one.
+    pub fn find_loop(&mut self, slug: &str) -> Result<Option<LoopState>, Halt> {
+        let query = Query::LoopState(slug.to_owned());
+        match self.answer(query.clone())? {
+            Answer::LoopState(state) => Ok(state),
+            _ => Err(Halt::Need(vec![query])),
+        }
+    }
+
+    /// One page of the project's loops.
+    pub fn loop_page(&mut self, filter: LoopFilter) -> Result<LoopPage, Halt> {
+        let query = Query::LoopList(filter);
+        match self.answer(query.clone())? {
+            Answer::LoopList(page) => Ok(page),
+            _ => Err(Halt::Need(vec![query])),
+        }
+    }
+
+    /// The folder of a loop, relative to the project root.
+    pub fn folder(&self, slug: &str) -> String {
+        format!("{}/{slug}", self.facts.project.loops_folder)
+    }
+
+    /// The lessons of a loop, oldest first.
+    pub fn memories(&mut self, loop_id: &str) -> Result<Vec<Memory>, Halt> {
+        let query = Query::Memories(loop_id.to_owned());
+        match self.answer(query.clone())? {
+            Answer::Memories(memories) => Ok(memories),
+            _ => Err(Halt::Need(vec![query])),
+        }
+    }
+
+    /// Opens the loop of a slug for this tool: it has to exist, and to be in a
+    /// state in which the tool is allowed.
+    pub fn open(&mut self, slug: &str) -> Result<OpenLoop, Halt> {
+        let Some(state) = self.find_loop(slug)? else {
+            let known = match self.answer(Query::LoopSlugs)? {
+                Answer::LoopSlugs(slugs) => slugs,
+                _ => Vec::new(),
+            };
+            let nearest =
+                nearest(slug, known.iter().map(String::as_str)).into_iter().map(str::to_owned).collect();
+            return Err(Refusal::LoopNotFound { slug: slug.to_owned(), nearest }.into());
+        };
+        let open = OpenLoop::new(self.tool, state, self.facts.now);
+        open.refuse_when_finished()?;
+        if self.tool.latch == LatchReach::Whole {
+            open.refuse_when_latched(None)?;
+        }
+        Ok(open)
+    }
+}
+
+/// A loop that a call works on, and what it changed so far.
+pub struct OpenLoop {
+    tool: &'static Tool,
+    pub now: i64,
+    pub state: LoopState,
+    created: bool,
+    changed: bool,
+    phases: Vec<usize>,
+    tasks: Vec<usize>,
+    steps: Vec<Step>,
+    step_changed: bool,
+    events: Vec<Event>,
+    memories: Vec<Memory>,
+}
+
+impl OpenLoop {
+    fn new(tool: &'static Tool, state: LoopState, now: i64) -> OpenLoop {
+        OpenLoop {
+            tool,
+            now,
+            state,
+            created: false,
+            changed: false,
+            phases: Vec::new(),
+            tasks: Vec::new(),
+            steps: Vec::new(),
+            step_changed: false,
+            events: Vec::new(),
+            memories: Vec::new(),
+        }
+    }
+
+    /// A loop that does not exist yet.
+    pub fn create(tool: &'static Tool, state: LoopState, now: i64) -> OpenLoop {
+        let mut open = OpenLoop::new(tool, state, now);
+        open.created = true;
+        open.changed = true;
+        open.phases = (0..open.state.phases.len()).collect();
+        open
+    }
+
+    /// The loop's row, to read.
+    pub fn row(&self) -> &Loop {
+        &self.state.loop_
+    }
+
+    /// The loop's row, to change.
+    pub fn row_mut(&mut self) -> &mut Loop {
+        self.changed = true;
+        &mut self.state.loop_
+    }
+
+    /// The loop's mode. A stored word that is none of ours means the strictest.
+    pub fn mode(&self) -> Mode {
+        Mode::parse(&self.state.loop_.mode).unwrap_or(Mode::Standard)
+    }
+
+    /// Whether the loop has ended, and how.
+    pub fn ended(&self) -> Option<LoopStatus> {
+        LoopStatus::parse(&self.state.loop_.status).filter(|s| *s != LoopStatus::Active)
+    }
+
+    fn refuse_when_finished(&self) -> Result<(), Halt> {
+        match self.ended() {
+            Some(status) if self.tool.after_end == AfterEnd::Refused => Err(Refusal::Finished {
+                slug: self.state.loop_.slug.clone(),
+                status: status.word().to_owned(),
+            }
+            .into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses while the loop is latched, except on the task that the latch
+    /// names and on tasks in flight. `None` is a call on the loop as a whole.
+    pub fn refuse_when_latched(&self, task: Option<usize>) -> Result<(), Halt> {
+        let Some(block) = &self.state.loop_.blocked else {
+            return Ok(());
+        };
+        let free = task.is_some_and(|t| self.is_latched_on(t) || status_of(&self.state.tasks[t]).in_flight());
+        if free {
+            return Ok(());
+        }
+        Err(Refusal::Latched { op: block.op.clone(), task: block.task.clone(), reason: block.reason.clone() }
+            .into())
+    }
+
+    fn is_latched_on(&self, task: usize) -> bool {
+        let block = self.state.loop_.blocked.as_ref();
+        block.is_some_and(|b| same_id(&b.task, &self.state.tasks[task].taskid))
+    }
+
+    /// Finds a task, without regard to case.
+    pub fn find_task(&self, taskid: &str) -> Result<usize, Halt> {
+        self.state.tasks.iter().position(|t| same_id(&t.taskid, taskid)).ok_or_else(|| {
+            let nearest = nearest(taskid, self.state.tasks.iter().map(|t| t.taskid.as_str()));
+            Refusal::TaskNotFound {
+                taskid: taskid.to_owned(),
+                nearest: nearest.into_iter().map(str::to_owned).collect(),
+            }
+            .into()
+        })
+    }
+
+    /// Finds the task that the call is on; the latch may forbid it.
+    pub fn task(&self, taskid: &str) -> Result<usize, Halt> {
+        let task = self.find_task(taskid)?;
+        self.refuse_when_latched(Some(task))?;
+        Ok(task)
+    }
+
+    /// A task, to change.
+    pub fn task_mut(&mut self, task: usize) -> &mut Task {
+        self.changed = true;
+        if !self.tasks.contains(&task) {
+            self.tasks.push(task);
+        }
+        let row = &mut self.state.tasks[task];
+        row.updated_at = row.updated_at.max(self.now);
+        row
+    }
+
+    /// Puts another plan in place of the one there is; each task whose row
+    /// differs is stored anew.
+    pub fn replace_tasks(&mut self, tasks: Vec<Task>) {
+        self.changed = true;
+        let old = std::mem::replace(&mut self.state.tasks, tasks);
+        let old: BTreeMap<_, _> = old.iter().map(|t| (&t.taskid, t)).collect();
+        let differs = |task: &Task| old.get(&task.taskid).is_none_or(|before| **before != *task);
+        self.tasks = (0..self.state.tasks.len()).filter(|i| differs(&self.state.tasks[*i])).collect();
+    }
+
+    /// A rung of the ladder, to change.
+    pub fn phase_mut(&mut self, phase: usize) -> &mut crate::model::Phase {
+        self.changed = true;
+        self.phases.push(phase);
+        &mut self.state.phases[phase]
+    }
+
+    /// The step that a task owes next.
+    pub fn owed(&self, task: usize) -> Owed {
+        let row = &self.state.tasks[task];
+        owed::next_step(self.mode(), status_of(row), row.tech.as_deref(), row.retries)
+    }
+
+    /// Starts an event at the present phase. Fill in the rest with struct update.
+    pub fn event(&self, name: &str) -> Event {
+        Event {
+            seq: 0,
+            at: self.now,
+            event: name.to_owned(),
+            phase: Some(self.state.loop_.phase.clone()),
+            task: None,
+            from: None,
+            to: None,
+            agent: None,
+            note: None,
+            evidence: None,
+            issue: None,
+            pr: None,
+            branch: None,
+        }
+    }
+
+    /// Puts an event at the end of the timeline and gives it its number.
+    pub fn record(&mut self, mut event: Event) -> &Event {
+        let marks = &mut self.row_mut().marks;
+        marks.event_seq += 1;
+        event.seq = marks.event_seq;
+        self.events.push(event);
+        // Just pushed.
+        &self.events[self.events.len() - 1]
+    }
+
+    /// Adds a lesson and gives it its number.
+    pub fn remember(&mut self, agent: String, task: Option<String>, note: String) -> &Memory {
+        let at = self.now;
+        let marks = &mut self.row_mut().marks;
+        marks.memory_seq += 1;
+        let seq = marks.memory_seq;
+        self.memories.push(Memory { seq, at, agent, task, note });
+        &self.memories[self.memories.len() - 1]
+    }
+
+    /// Opens a step, closing the one that is open.
+    pub fn open_step(&mut self, task: Option<String>, agent: String, step: String) -> &Step {
+        self.close_step(EndedBy::AutoNext);
+        self.changed = true;
+        self.step_changed = true;
+        let opened = clock::open(&mut self.state, task, agent, step, self.now);
+        self.state.open_step.insert(opened)
+    }
+
+    /// Closes the open step, if there is one, and returns it.
+    pub fn close_step(&mut self, by: EndedBy) -> Option<Step> {
+        let mut step = self.state.open_step.take()?;
+        self.changed = true;
+        clock::close(&mut self.state, &mut step, by, self.now);
+        self.steps.push(step.clone());
+        Some(step)
+    }
+
+    /// Takes an agent's return into account.
+    pub fn agent_return(&mut self, event: &Event) {
+        self.changed = true;
+        self.step_changed |= clock::agent_return(
+            &mut self.state,
+            event.task.as_deref(),
+            event.agent.as_deref(),
+            event.to.as_deref(),
+            self.now,
+        );
+    }
+
+    /// Lifts the latch when it names this task: the corrective call was made.
+    pub fn settle(&mut self, task: usize) {
+        if self.is_latched_on(task) {
+            self.row_mut().blocked = None;
+        }
+    }
+
+    /// The refusal that this call ends in, which the loop is to remember. Nothing
+    /// may have been changed before.
+    pub fn refuse_and_latch(self, task: usize, asked: Option<Status>, refusal: Refusal) -> Halt {
+        Halt::Latch(Box::new(Latch { open: self, task, asked, refusal }))
+    }
+
+    /// Refuses to start a task while another is in flight.
+    pub fn refuse_in_flight(self, taskid: String, stranded: usize, asked: Option<Status>) -> Halt {
+        let row = &self.state.tasks[stranded];
+        let refusal = Refusal::InFlight {
+            taskid,
+            stranded: row.taskid.clone(),
+            status: status_of(row),
+            owed: self.owed(stranded).action,
+        };
+        self.refuse_and_latch(stranded, asked, refusal)
+    }
+
+    /// Sets the latch for a refused call and writes its event.
+    fn latch(&mut self, task: usize, asked: Option<Status>, refusal: &Refusal) {
+        let row = &self.state.tasks[task];
+        let block =
+            Block { op: self.tool.name.to_owned(), task: row.taskid.clone(), reason: refusal.to_string() };
+        let event = Event {
+            task: Some(block.task.clone()),
+            from: Some(row.status.clone()),
+            to: asked.map(|s| s.word().to_owned()),
+            note: Some(format!("{}: {}", block.op, block.reason)),
+            ..self.event(name::TOOL_REFUSED)
+        };
+        self.record(event);
+        self.row_mut().blocked = Some(block);
+    }
+
+    /// Ends the call with this answer and the changes made so far.
+    pub fn done(self, reply: Reply) -> Done {
+        Ok(Accepted { reply, change: Change::Loop(Box::new(self), None) })
+    }
+
+    /// The same for a call that adds to the lessons; `memories` are all of them.
+    pub fn done_with_lessons(self, reply: Reply, memories: Vec<Memory>) -> Done {
+        Ok(Accepted { reply, change: Change::Loop(Box::new(self), Some(memories)) })
+    }
+
+    /// Turns the changes into writes, and the state they lead to into views.
+    ///
+    /// `memories` are all lessons, the new ones included, where the call had to
+    /// read them.
+    fn commit(mut self, memories: Option<&[Memory]>, version: &str) -> (Vec<Write>, Option<ViewSet>) {
+        if !self.changed {
+            return (Vec::new(), None);
+        }
+        let lines = render::log_lines(&self.events);
+        let lessons = memories.map(|all| render::lessons_page(&self.state.loop_, all, version));
+        let row = &mut self.state.loop_;
+        row.updated_at = row.updated_at.max(self.now);
+        row.marks.revision += 1;
+        row.marks.log_bytes += lines.len() as u64;
+        if let Some(page) = &lessons {
+            row.marks.memory_bytes = (page.len() - version.len()) as u64;
+        }
+
+        let mut views = Vec::new();
+        // The history of a pruned loop is gone; its log stays as it was.
+        if self.state.loop_.pruned_at.is_none() {
+            let marks = self.state.loop_.marks;
+            let log = Log { seq: marks.event_seq, bytes: marks.log_bytes, lines, rebuild: false };
+            views.push(View { path: render::EVENT_LOG.to_owned(), content: Content::Log(log) });
+        }
+        views.push(View {
+            path: render::LOOP_PAGE.to_owned(),
+            content: Content::Whole(render::loop_page(&self.state, version)),
+        });
+        views.push(View {
+            path: render::LESSONS_PAGE.to_owned(),
+            content: match lessons {
+                Some(page) => Content::Whole(page),
+                None => Content::Kept(self.state.loop_.marks.memory_bytes + version.len() as u64),
+            },
+        });
+        let views = render::view_set(&self.state.loop_, views);
+        (self.into_writes(), Some(views))
+    }
+
+    fn into_writes(self) -> Vec<Write> {
+        let id = self.state.loop_.id.clone();
+        let mut writes = Vec::with_capacity(2 + self.tasks.len() + self.phases.len() + self.events.len());
+        if self.created {
+            writes.push(Write::CreateLoop(self.state.loop_));
+        } else {
+            writes.push(Write::PutLoop(self.state.loop_));
+        }
+        let mut phases = self.phases;
+        phases.dedup();
+        for phase in phases {
+            writes.push(Write::PutPhase((id.clone(), self.state.phases[phase].clone())));
+        }
+        for task in self.tasks {
+            writes.push(Write::PutTask((id.clone(), self.state.tasks[task].clone())));
+        }
+        writes.extend(self.events.into_iter().map(|e| Write::AppendEvent((id.clone(), e))));
+        let mut steps = self.steps;
+        steps.extend(self.state.open_step.filter(|_| self.step_changed));
+        let totals = self.state.totals.into_iter();
+        let touched = totals.filter(|t| steps.iter().any(|s| s.task == t.task && s.phase == t.phase));
+        writes.extend(touched.map(|t| Write::PutStepTotal((id.clone(), t))));
+        writes.extend(steps.into_iter().map(|s| Write::PutStep((id.clone(), s))));
+        writes.extend(self.memories.into_iter().map(|m| Write::AppendMemory((id.clone(), m))));
+        writes
+    }
+}
+
+/// An outcome without writes.
+fn refused(refusal: &Refusal) -> Outcome {
+    Outcome { reply: refusal.to_string(), refused: true, writes: Vec::new(), views: None }
+}

@@ -1,0 +1,311 @@
+//! Why a call is refused, as data, and the one place where it becomes words.
+//!
+//! Each sentence says what was refused, why, and the next legal step. None holds
+//! a ready destructive call or the value that would confirm one.
+
+use crate::arguments::{ArgumentError, excerpt};
+use crate::status::Status;
+use std::fmt;
+
+/// A task that is not closed, for lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenTask {
+    pub taskid: String,
+    pub status: String,
+}
+
+/// What is wrong with a batch of tasks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BatchFault {
+    Empty,
+    /// The same id stands in it twice.
+    Twice(String),
+    /// The id is taken already.
+    Exists(String),
+    UnknownDependency {
+        taskid: String,
+        dependency: String,
+    },
+    OnItself(String),
+    /// The members in the order they wait for each other.
+    Cycle(Vec<String>),
+    TooMany {
+        total: usize,
+        limit: usize,
+    },
+    /// A made-up id would be no legal one.
+    NoId(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    Argument(ArgumentError),
+    UnknownTool(String),
+    LoopNotFound {
+        slug: String,
+        nearest: Vec<String>,
+    },
+    TaskNotFound {
+        taskid: String,
+        nearest: Vec<String>,
+    },
+    /// The root is no place for a loop unless someone named it.
+    BareRoot {
+        root: String,
+    },
+    Finished {
+        slug: String,
+        status: String,
+    },
+    Latched {
+        op: String,
+        task: String,
+        reason: String,
+    },
+    InFlight {
+        taskid: String,
+        stranded: String,
+        status: Status,
+        owed: String,
+    },
+    OnlyThrough {
+        taskid: String,
+        to: Status,
+        tool: &'static str,
+    },
+    Illegal {
+        taskid: String,
+        from: Status,
+        to: Status,
+        path: Option<Vec<Status>>,
+    },
+    NoEvidence {
+        taskid: String,
+        what: &'static str,
+        argument: &'static str,
+    },
+    NotMerged {
+        taskid: String,
+        status: Status,
+        from: Vec<Status>,
+        owed: String,
+    },
+    Unmet {
+        taskid: String,
+        dependency: String,
+        status: String,
+    },
+    ClosedTask {
+        taskid: String,
+        status: Status,
+    },
+    NotSplittable {
+        taskid: String,
+        status: Status,
+    },
+    OpenTasks(Vec<OpenTask>),
+    OtherEnding {
+        slug: String,
+        status: String,
+    },
+    Batch(BatchFault),
+    NoResolution,
+    FieldValue {
+        field: &'static str,
+        takes: &'static str,
+        got: String,
+    },
+}
+
+/// The longest list that a sentence carries; the rest is counted.
+const LISTED: usize = 20;
+
+fn list(items: impl ExactSizeIterator<Item = String>) -> String {
+    let more = items.len().saturating_sub(LISTED);
+    let shown: Vec<_> = items.take(LISTED).collect();
+    let tail = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{tail}", shown.join(", "))
+}
+
+/// ` (nearest: a, b)`, or nothing.
+fn hint(nearest: &[String]) -> String {
+    if nearest.is_empty() { String::new() } else { format!(" (nearest: {})", nearest.join(", ")) }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Argument(error) => error.fmt(f),
+            Refusal::UnknownTool(name) => write!(f, "unknown tool `{}`", excerpt(name)),
+            Refusal::LoopNotFound { slug, nearest } => {
+                write!(f, "loop not found: {slug}{}", hint(nearest))?;
+                if nearest.is_empty() {
+                    write!(f, "; loop_list shows the loops of this project")
+                } else {
+                    Ok(())
+                }
+            }
+            Refusal::TaskNotFound { taskid, nearest } => {
+                write!(
+                    f,
+                    "task not found: {}{}; loop_get shows the loop's tasks",
+                    excerpt(taskid),
+                    hint(nearest)
+                )
+            }
+            Refusal::BareRoot { root } => write!(
+                f,
+                "no loop was created: the server was started in {root}, which is no project; start it in the project's \
+                 folder, or name that folder with --project-root or LOOP_STATE_PROJECT_ROOT"
+            ),
+            Refusal::Finished { slug, status } => {
+                write!(
+                    f,
+                    "loop {slug} is finished ({status}) and takes no more work; reads, events and lessons go on, new work needs a new loop"
+                )
+            }
+            Refusal::Latched { op, task, reason } => write!(
+                f,
+                "the loop waits for a refused {op} on {task} to be put right first ({}); make the corrective call on {task}, \
+                 or let the user decide and record it with loop_clearBlock",
+                excerpt_long(reason)
+            ),
+            Refusal::InFlight { taskid, stranded, status, owed } => write!(
+                f,
+                "{taskid} cannot start while {stranded} is in flight ({}); {stranded} still owes: {owed}. Do that, or park {stranded} first",
+                status.word()
+            ),
+            Refusal::OnlyThrough { taskid, to, tool } => {
+                write!(f, "{taskid} cannot be set to {}: only {tool} does that", to.word())
+            }
+            Refusal::Illegal { taskid, from, to, path } => match path {
+                Some(path) => {
+                    let path: Vec<_> = path.iter().map(|s| s.word()).collect();
+                    write!(
+                        f,
+                        "{taskid} cannot go from {} to {}; the shortest legal way is {}",
+                        from.word(),
+                        to.word(),
+                        path.join(" → ")
+                    )
+                }
+                None => write!(
+                    f,
+                    "{taskid} is {} and there is no legal way from there to {}",
+                    from.word(),
+                    to.word()
+                ),
+            },
+            Refusal::NoEvidence { taskid, what, argument } => write!(
+                f,
+                "{taskid} is not {what} without proof: pass `{argument}` saying what was checked and what came out"
+            ),
+            Refusal::NotMerged { taskid, status, from, owed } => {
+                let from: Vec<_> = from.iter().map(|s| s.word()).collect();
+                write!(
+                    f,
+                    "{taskid} is {} and completes only from {}; it owes next: {owed}",
+                    status.word(),
+                    from.join(" or ")
+                )
+            }
+            Refusal::Unmet { taskid, dependency, status } => write!(
+                f,
+                "{taskid} cannot complete yet: dependency {dependency} is not complete (status={status}); finish {dependency} first"
+            ),
+            Refusal::ClosedTask { taskid, status } => {
+                write!(
+                    f,
+                    "{taskid} is {} and takes no more steps; point now_set at an open task",
+                    status.word()
+                )
+            }
+            Refusal::NotSplittable { taskid, status } => {
+                write!(
+                    f,
+                    "{taskid} is {} and cannot be split any more; append new tasks with tasks_append",
+                    status.word()
+                )
+            }
+            Refusal::OpenTasks(tasks) => write!(
+                f,
+                "the loop is not done: {}; complete or skip each, or finish it as aborted",
+                list(tasks.iter().map(|t| format!("{} is {}", t.taskid, t.status)))
+            ),
+            Refusal::OtherEnding { slug, status } => {
+                write!(f, "loop {slug} is finished already, as {status}, and stays so")
+            }
+            Refusal::Batch(fault) => {
+                match fault {
+                    BatchFault::Empty => write!(f, "the list of tasks is empty")?,
+                    BatchFault::Twice(id) => write!(f, "{id} stands in the batch twice")?,
+                    BatchFault::Exists(id) => {
+                        write!(f, "{id} exists already; leave taskid out to get the next free one")?
+                    }
+                    BatchFault::UnknownDependency { taskid, dependency } => {
+                        write!(
+                            f,
+                            "{taskid} depends on {}, which is no task of this loop or batch",
+                            excerpt(dependency)
+                        )?;
+                    }
+                    BatchFault::OnItself(id) => write!(f, "{id} depends on itself")?,
+                    BatchFault::Cycle(members) => {
+                        let ring = members.iter().chain(members.first()).cloned().collect::<Vec<_>>();
+                        write!(f, "tasks would wait for each other for ever: {}", list_path(&ring))?;
+                    }
+                    BatchFault::TooMany { total, limit } => {
+                        write!(
+                            f,
+                            "the loop would have {total} tasks and at most {limit} are kept; split the work over several loops"
+                        )?;
+                    }
+                    BatchFault::NoId(id) => {
+                        write!(f, "the made-up id {id} would be too long; give each task a taskid")?
+                    }
+                }
+                write!(f, ". Nothing of the batch was stored")
+            }
+            Refusal::NoResolution => {
+                write!(f, "the block stays: `resolution` is blank, and it has to say what the user decided")
+            }
+            Refusal::FieldValue { field, takes, got } => {
+                write!(f, "field `{field}` takes {takes}, not {got}")
+            }
+        }
+    }
+}
+
+/// A reason may itself be long; it is on the timeline in full.
+fn excerpt_long(text: &str) -> String {
+    match text.char_indices().nth(400) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// A ring of ids; a long one keeps its beginning and its end.
+fn list_path(ring: &[String]) -> String {
+    if ring.len() <= LISTED {
+        return ring.join(" → ");
+    }
+    let half = LISTED / 2;
+    format!(
+        "{} → … {} more … → {}",
+        ring[..half].join(" → "),
+        ring.len() - 2 * half,
+        ring[ring.len() - half..].join(" → ")
+    )
+}
+
+impl From<ArgumentError> for Refusal {
+    fn from(error: ArgumentError) -> Refusal {
+        Refusal::Argument(error)
+    }
+}
+
+impl From<BatchFault> for Refusal {
+    fn from(fault: BatchFault) -> Refusal {
+        Refusal::Batch(fault)
+    }
+}

@@ -1,0 +1,209 @@
+//! Answers: rows as JSON, and the bound on their size.
+//!
+//! Times are RFC 3339 UTC with milliseconds; field names are those of the
+//! records. Rows are shown whole (unset fields null) where the call asks for
+//! the state.
+
+use crate::model::{Event, Loop, Phase, Task};
+use crate::render::timestamp;
+use serde_json::{Map, Value, json};
+
+/// The most characters that an answer has.
+pub const ANSWER_MAX: usize = 40_000;
+
+/// The most characters of one text in an answer; the rest is counted.
+const TEXT_SHOWN: usize = 2_000;
+
+/// A JSON object under construction, in the order it is shown.
+#[derive(Clone, Debug, Default)]
+pub struct Reply(Map<String, Value>);
+
+impl Reply {
+    /// An answer without fields.
+    pub fn new() -> Reply {
+        Reply::default()
+    }
+
+    /// Adds a field.
+    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Reply {
+        self.0.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// Adds a field when there is a value.
+    pub fn with_some(self, key: &str, value: Option<impl Into<Value>>) -> Reply {
+        match value {
+            Some(value) => self.with(key, value),
+            None => self,
+        }
+    }
+
+    /// Adds a field when it is true.
+    pub fn flag(self, key: &str, on: bool) -> Reply {
+        if on { self.with(key, true) } else { self }
+    }
+
+    /// Adds a list from its `offset`th entry on, at most `limit` of it, and
+    /// `more` with the number of those that come after.
+    pub fn page(self, key: &str, items: Vec<Value>, offset: usize, limit: Option<usize>) -> Reply {
+        let total = items.len();
+        let shown: Vec<_> = items.into_iter().skip(offset).take(limit.unwrap_or(usize::MAX)).collect();
+        let more = total.saturating_sub(offset).saturating_sub(shown.len());
+        self.with(key, shown).with_some("more", (more > 0).then_some(more))
+    }
+
+    /// Returns the answer as compact JSON within [`ANSWER_MAX`] characters: long
+    /// texts end in a count of what is left out, and the longest list gives way
+    /// until all fits, with `more` counting what it lost.
+    pub fn finish(self, ignored: Vec<String>) -> String {
+        let mut map = self.0;
+        if !ignored.is_empty() {
+            map.insert("ignored".to_owned(), json!(ignored));
+        }
+        let mut value = Value::Object(map);
+        shorten_texts(&mut value);
+        let text = value.to_string();
+        let length = text.chars().count();
+        if length <= ANSWER_MAX { text } else { shorten_list(value, length) }
+    }
+}
+
+fn shorten_texts(value: &mut Value) {
+    match value {
+        Value::String(s) if s.len() > TEXT_SHOWN => {
+            if let Some((end, _)) = s.char_indices().nth(TEXT_SHOWN) {
+                let left = s[end..].chars().count();
+                s.truncate(end);
+                s.push_str(&format!("… ({left} more characters)"));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(shorten_texts),
+        Value::Object(map) => map.values_mut().for_each(shorten_texts),
+        _ => {}
+    }
+}
+
+/// Takes entries off the end of the longest list until the answer fits.
+fn shorten_list(mut value: Value, mut length: usize) -> String {
+    while length > ANSWER_MAX {
+        let Some(map) = value.as_object_mut() else {
+            break;
+        };
+        let longest = map
+            .iter()
+            .filter_map(|(k, v)| {
+                v.as_array().filter(|a| !a.is_empty()).map(|_| (v.to_string().len(), k.clone()))
+            })
+            .max();
+        let Some((_, key)) = longest else { break };
+        let Some(Value::Array(items)) = map.get_mut(&key) else {
+            break;
+        };
+        let mut dropped = 0_u64;
+        // Room for the `more` field itself.
+        while length + 40 > ANSWER_MAX {
+            let Some(item) = items.pop() else { break };
+            length = length.saturating_sub(item.to_string().chars().count() + 1);
+            dropped += 1;
+        }
+        let before = map.get("more").and_then(Value::as_u64).unwrap_or(0);
+        map.insert("more".to_owned(), json!(before + dropped));
+        length = value.to_string().chars().count();
+    }
+    value.to_string()
+}
+
+fn time(ms: Option<i64>) -> Option<String> {
+    ms.map(timestamp)
+}
+
+/// A loop's row with every field, unset ones null.
+pub fn loop_row(l: &Loop) -> Value {
+    let now = l.now.as_ref();
+    let block = l.blocked.as_ref();
+    json!({
+        "id": l.id,
+        "slug": l.slug,
+        "title": l.title,
+        "goal": l.goal,
+        "mode": l.mode,
+        "status": l.status,
+        "phase": l.phase,
+        "project_root": l.project_root,
+        "project_key": l.project_key,
+        "default_branch": l.default_branch,
+        "branch_mode": l.branch_mode,
+        "feature_branch": l.feature_branch,
+        "legal": l.legal,
+        "memory_harvest": l.memory_harvest,
+        "docs_sync": l.docs_sync,
+        "deferred_gate": l.deferred_gate,
+        "qa_report": l.qa_report,
+        "f_unresolved_pr": l.f_unresolved_pr,
+        "f_security_deferred": l.f_security_deferred,
+        "total_failed_gates": l.total_failed_gates,
+        "splits_done": l.splits_done,
+        "qa_rounds": l.qa_rounds,
+        "awaiting_user": l.awaiting_user,
+        "blocked_op": block.map(|b| &b.op),
+        "blocked_task": block.map(|b| &b.task),
+        "blocked_reason": block.map(|b| &b.reason),
+        "now_task": now.and_then(|n| n.task.as_ref()),
+        "now_agent": now.map(|n| &n.agent),
+        "now_step": now.map(|n| &n.step),
+        "now_since": time(now.map(|n| n.since)),
+        "goal_config": l.goal_config,
+        "goal_config_sha256": l.goal_config_sha256,
+        "mcp_version": l.mcp_version,
+        "created_at": timestamp(l.created_at),
+        "updated_at": timestamp(l.updated_at),
+        "finished_at": time(l.finished_at),
+    })
+}
+
+/// A task's row with every field, unset ones null.
+pub fn task_row(t: &Task) -> Value {
+    json!({
+        "taskid": t.taskid,
+        "title": t.title,
+        "description": t.description,
+        "kind": t.kind,
+        "tech": t.tech,
+        "status": t.status,
+        "depends_on": t.depends_on,
+        "issue": t.issue,
+        "pr": t.pr,
+        "branch": t.branch,
+        "last_evidence": t.last_evidence,
+        "retries": t.retries,
+        "security_rounds": t.security_rounds,
+        "review_rounds": t.review_rounds,
+        "superseded_by": (!t.superseded_by.is_empty()).then_some(&t.superseded_by),
+        "created_at": timestamp(t.created_at),
+        "updated_at": timestamp(t.updated_at),
+        "completed_at": time(t.completed_at),
+    })
+}
+
+/// A rung of the ladder.
+pub fn phase_row(p: &Phase) -> Value {
+    json!({ "phase": p.phase, "status": p.status, "updated_at": timestamp(p.updated_at) })
+}
+
+/// An event: the first nine fields always, the others where set.
+pub fn event_row(e: &Event) -> Reply {
+    Reply::new()
+        .with("seq", e.seq)
+        .with("at", timestamp(e.at))
+        .with("event", e.event.clone())
+        .with("phase", e.phase.clone())
+        .with("task", e.task.clone())
+        .with("from", e.from.clone())
+        .with("to", e.to.clone())
+        .with("agent", e.agent.clone())
+        .with("note", e.note.clone())
+        .with_some("evidence", e.evidence.clone())
+        .with_some("issue", e.issue.clone())
+        .with_some("pr", e.pr.clone())
+        .with_some("branch", e.branch.clone())
+}

@@ -1,0 +1,605 @@
+//! The loop itself: its life, its phases, its fields.
+
+use crate::arguments::{Argument, Clearable, Ignored, Said, Scalar, Slug, arguments, word_argument};
+use crate::clock::EndedBy;
+use crate::counter::{LoopCounter, bump};
+use crate::desk::{Accepted, Desk, Done, OpenLoop};
+use crate::model::{Event, Loop, LoopState, LoopSummary, Marks, Phase, StepQuality};
+use crate::phase::{Ending, LoopStatus, Pointer, Rung, RungStatus};
+use crate::plan::status_of;
+use crate::refusal::{OpenTask, Refusal};
+use crate::render;
+use crate::reply::{self, Reply};
+use crate::status::{Mode, Status, words};
+use crate::text::{is_blank, present};
+use crate::timeline::name;
+use crate::tools::{LoopFilter, RootKind, RootSource};
+use serde_json::{Value, json};
+
+arguments! {
+    /// Arguments of `loop_init`.
+    pub struct Init {
+        slug: Slug = "loopSlug", "Short kebab-case name; also the folder's.";
+        goal: Said = "goal", "The user's goal, word for word.";
+        title: Option<String> = "title", "Default: the goal.";
+        mode: Option<Mode> = "mode", "poc needs no pull request. Default standard.";
+        default_branch: Option<String> = "defaultBranch", "";
+        branch_mode: Option<String> = "branchMode", "new-feature-branch or existing-worktree.";
+        feature_branch: Option<String> = "featureBranch", "";
+    }
+}
+
+/// Creates a loop, or finds the one of the slug.
+pub fn init(args: Init, desk: &mut Desk) -> Done {
+    let given = Given::new(args);
+    if let Some(state) = desk.find_loop(&given.slug)? {
+        return Accepted::reading(
+            init_reply(&state.loop_, desk)
+                .with("reused", true)
+                .with("status", state.loop_.status.clone())
+                .with("differs", given.differs(&state.loop_)),
+        );
+    }
+    let project = &desk.facts.project;
+    if project.root_kind != RootKind::Folder && project.root_source == RootSource::Directory {
+        return Err(Refusal::BareRoot { root: project.root.clone() }.into());
+    }
+    let goal = given.goal.clone();
+    let mut open = OpenLoop::create(desk.tool, new_state(given, desk), desk.facts.now);
+    let event = Event {
+        to: Some(LoopStatus::Active.word().to_owned()),
+        note: Some(goal),
+        ..open.event(name::LOOP_INIT)
+    };
+    open.record(event);
+    let reply = init_reply(open.row(), desk);
+    open.done_with_lessons(reply, Vec::new())
+}
+
+/// What `loop_init` was given, absent spellings sorted out.
+struct Given {
+    slug: String,
+    goal: String,
+    title: Option<String>,
+    mode: Option<Mode>,
+    default_branch: Option<String>,
+    branch_mode: Option<String>,
+    feature_branch: Option<String>,
+}
+
+impl Given {
+    fn new(args: Init) -> Given {
+        Given {
+            slug: args.slug.0,
+            goal: args.goal.0,
+            title: args.title.filter(|t| !is_blank(t)),
+            mode: args.mode,
+            default_branch: present(args.default_branch),
+            branch_mode: present(args.branch_mode),
+            feature_branch: present(args.feature_branch),
+        }
+    }
+
+    /// Lists each argument that is not what is stored.
+    fn differs(&self, l: &Loop) -> Vec<Value> {
+        let stored: [(&str, Option<&str>, Option<&str>); 6] = [
+            ("goal", Some(&self.goal), Some(&l.goal)),
+            ("title", self.title.as_deref(), Some(&l.title)),
+            ("mode", self.mode.map(Mode::word), Some(&l.mode)),
+            ("defaultBranch", self.default_branch.as_deref(), l.default_branch.as_deref()),
+            ("branchMode", self.branch_mode.as_deref(), l.branch_mode.as_deref()),
+            ("featureBranch", self.feature_branch.as_deref(), l.feature_branch.as_deref()),
+        ];
+        stored
+            .into_iter()
+            .filter(|(_, given, stored)| given.is_some() && given != stored)
+            .map(
+                |(argument, given, stored)| json!({ "argument": argument, "given": given, "stored": stored }),
+            )
+            .collect()
+    }
+}
+
+fn new_state(given: Given, desk: &Desk) -> LoopState {
+    let facts = &desk.facts;
+    let now = facts.now;
+    LoopState {
+        loop_: Loop {
+            id: facts.fresh_id.clone(),
+            title: given.title.unwrap_or_else(|| given.goal.clone()),
+            slug: given.slug,
+            goal: given.goal,
+            mode: given.mode.unwrap_or(Mode::Standard).word().to_owned(),
+            status: LoopStatus::Active.word().to_owned(),
+            phase: Pointer::Preflight.word().to_owned(),
+            project_id: facts.project.id.clone(),
+            project_root: facts.project.root.clone(),
+            project_key: facts.project.key.clone(),
+            default_branch: given.default_branch,
+            branch_mode: given.branch_mode,
+            feature_branch: given.feature_branch,
+            legal: None,
+            memory_harvest: None,
+            docs_sync: None,
+            deferred_gate: None,
+            qa_report: None,
+            f_unresolved_pr: None,
+            f_security_deferred: None,
+            total_failed_gates: 0,
+            splits_done: 0,
+            qa_rounds: 0,
+            awaiting_user: None,
+            blocked: None,
+            now: None,
+            goal_config: None,
+            goal_config_sha256: None,
+            mcp_version: Some(facts.version.clone()),
+            created_at: now,
+            updated_at: now,
+            finished_at: None,
+            pruned_at: None,
+            marks: Marks {
+                revision: 0,
+                event_seq: 0,
+                log_bytes: 0,
+                step_seq: 0,
+                memory_seq: 0,
+                memory_bytes: 0,
+            },
+            quality: StepQuality {
+                explicit: 0,
+                auto_next: 0,
+                auto_complete: 0,
+                auto_finish: 0,
+                missing_returns: 0,
+                orphan_returns: 0,
+                duplicate_returns: 0,
+                backfilled: 0,
+                clock_corrections: 0,
+            },
+        },
+        phases: Rung::ALL
+            .iter()
+            .map(|rung| Phase {
+                phase: rung.word().to_owned(),
+                status: RungStatus::Pending.word().to_owned(),
+                updated_at: now,
+            })
+            .collect(),
+        tasks: Vec::new(),
+        totals: Vec::new(),
+        open_step: None,
+    }
+}
+
+fn init_reply(l: &Loop, desk: &Desk) -> Reply {
+    let project = &desk.facts.project;
+    let named_by = match project.root_source {
+        RootSource::Flag => "--project-root",
+        RootSource::Variable => "LOOP_STATE_PROJECT_ROOT",
+        RootSource::Directory => "working directory",
+    };
+    Reply::new()
+        .with("id", l.id.clone())
+        .with("loopSlug", l.slug.clone())
+        .with("title", l.title.clone())
+        .with("loopdir", desk.folder(&l.slug))
+        .with(
+            "project",
+            json!({ "name": project.name, "key": project.key, "evidence": project.evidence, "root_from": named_by }),
+        )
+}
+
+arguments! {
+    /// Arguments of `loop_get`.
+    pub struct Get {
+        slug: Slug = "loopSlug", "";
+        limit: Option<u32> = "limit", "Tasks to show.";
+        offset: Option<u32> = "offset", "Tasks to pass over.";
+    }
+}
+
+/// Reads the whole state.
+pub fn get(args: Get, desk: &mut Desk) -> Done {
+    let open = desk.open(&args.slug.0)?;
+    let state = &open.state;
+    let tasks = state.tasks.iter().map(reply::task_row).collect();
+    let offset = args.offset.unwrap_or(0) as usize;
+    Accepted::reading(
+        Reply::new()
+            .with("loop", reply::loop_row(&state.loop_))
+            .with("phases", state.phases.iter().map(reply::phase_row).collect::<Vec<_>>())
+            .page("tasks", tasks, offset, args.limit.map(|l| l as usize)),
+    )
+}
+
+/// Loops that a list shows unless told otherwise.
+const LISTED: u32 = 50;
+
+arguments! {
+    /// Arguments of `loop_list`.
+    pub struct List {
+        include_finished: Option<bool> = "includeFinished", "";
+        limit: Option<u32> = "limit", "Default 50.";
+        offset: Option<u32> = "offset", "";
+    }
+}
+
+/// Lists the project's loops.
+pub fn list(args: List, desk: &mut Desk) -> Done {
+    let filter = LoopFilter {
+        include_finished: args.include_finished.unwrap_or(false),
+        limit: args.limit.unwrap_or(LISTED),
+        offset: args.offset.unwrap_or(0),
+    };
+    let page = desk.loop_page(filter)?;
+    let shown = page.loops.len() as u64;
+    let more = u64::from(page.total).saturating_sub(u64::from(filter.offset)).saturating_sub(shown);
+    let root = &desk.facts.project.root;
+    let loops: Vec<_> = page.loops.iter().map(|l| summary_row(l, root)).collect();
+    Accepted::reading(Reply::new().with("loops", loops).with_some("more", (more > 0).then_some(more)))
+}
+
+fn summary_row(l: &LoopSummary, root: &str) -> Value {
+    let count = |wanted: fn(Status) -> bool| -> u64 {
+        let counts = l.tasks.iter().filter(|c| Status::parse(&c.status).is_some_and(wanted));
+        counts.map(|c| u64::from(c.count)).sum()
+    };
+    let total: u64 = l.tasks.iter().map(|c| u64::from(c.count)).sum();
+    let mut row = json!({
+        "slug": l.slug,
+        "title": l.title,
+        "phase": l.phase,
+        "status": l.status,
+        "tasks": {
+            "total": total,
+            "complete": count(|s| s == Status::Complete),
+            "open": total - count(Status::closed),
+        },
+        "updated_at": render::timestamp(l.updated_at),
+    });
+    if l.project_root != *root {
+        row["project_root"] = json!(l.project_root);
+    }
+    row
+}
+
+arguments! {
+    /// Arguments of `loop_setPhase`.
+    pub struct SetPhase {
+        slug: Slug = "loopSlug", "";
+        phase: Pointer = "phase", "";
+    }
+}
+
+/// Moves the phase pointer.
+pub fn set_phase(args: SetPhase, desk: &mut Desk) -> Done {
+    let mut open = desk.open(&args.slug.0)?;
+    let word = args.phase.word();
+    let reply = Reply::new().with("phase", word);
+    if open.row().phase == word {
+        return open.done(reply.with("unchanged", true));
+    }
+    let from = std::mem::replace(&mut open.row_mut().phase, word.to_owned());
+    let event = Event { from: Some(from), to: Some(word.to_owned()), ..open.event(name::PHASE) };
+    open.record(event);
+    open.done(reply)
+}
+
+arguments! {
+    /// Arguments of `loop_setPhaseStatus`.
+    pub struct SetPhaseStatus {
+        slug: Slug = "loopSlug", "";
+        phase: Rung = "phase", "";
+        status: RungStatus = "status", "left-open records a decision not to do it.";
+    }
+}
+
+/// Sets the status of one rung of the ladder.
+pub fn set_phase_status(args: SetPhaseStatus, desk: &mut Desk) -> Done {
+    let mut open = desk.open(&args.slug.0)?;
+    let (phase, status) = (args.phase.word(), args.status.word());
+    let reply = Reply::new().with("phase", phase).with("status", status);
+    let at = open.state.phases.iter().position(|p| p.phase == phase);
+    let rung = match at {
+        Some(i) if open.state.phases[i].status == status => {
+            return open.done(reply.with("unchanged", true));
+        }
+        Some(i) => i,
+        // A loop that another logic wrote may lack the rung.
+        None => {
+            open.state.phases.push(Phase {
+                phase: phase.to_owned(),
+                status: String::new(),
+                updated_at: open.now,
+            });
+            open.state.phases.len() - 1
+        }
+    };
+    let now = open.now;
+    let row = open.phase_mut(rung);
+    row.updated_at = row.updated_at.max(now);
+    let from = std::mem::replace(&mut row.status, status.to_owned());
+    let event = Event {
+        phase: Some(phase.to_owned()),
+        from: Some(from),
+        to: Some(status.to_owned()),
+        ..open.event(name::PHASE_STATUS)
+    };
+    open.record(event);
+    open.done(reply)
+}
+
+arguments! {
+    /// Arguments of `loop_setAwaitingUser`.
+    pub struct SetAwaitingUser {
+        slug: Slug = "loopSlug", "";
+        awaiting: Clearable<String> = "awaiting", "What the user is to decide; \"\" clears.";
+    }
+}
+
+/// Sets or clears what the loop waits for its user to decide.
+pub fn set_awaiting_user(args: SetAwaitingUser, desk: &mut Desk) -> Done {
+    let mut open = desk.open(&args.slug.0)?;
+    let awaiting = args.awaiting.0.filter(|t| !is_blank(t));
+    let reply = Reply::new().with("awaiting_user", awaiting.clone());
+    let reply = reply.with_some(
+        "reminder",
+        awaiting
+            .as_ref()
+            .map(|_| "recorded only: no one has been asked yet, so put the question to the user now"),
+    );
+    if open.row().awaiting_user == awaiting {
+        return open.done(reply.with("unchanged", true));
+    }
+    let before = std::mem::replace(&mut open.row_mut().awaiting_user, awaiting.clone());
+    let event = match awaiting {
+        Some(text) => Event { note: Some(text), ..open.event(name::AWAITING_USER) },
+        None => Event { note: before, ..open.event(name::AWAITING_CLEARED) },
+    };
+    open.record(event);
+    open.done(reply)
+}
+
+words! {
+    /// A field that `loop_setField` stores.
+    Field {
+        Mode = "mode",
+        DefaultBranch = "default_branch",
+        BranchMode = "branch_mode",
+        FeatureBranch = "feature_branch",
+        Legal = "legal",
+        MemoryHarvest = "memory_harvest",
+        DocsSync = "docs_sync",
+        DeferredGate = "deferred_gate",
+        QaReport = "qa_report",
+        UnresolvedPr = "f_unresolved_pr",
+        SecurityDeferred = "f_security_deferred",
+    }
+}
+word_argument!(Field);
+
+arguments! {
+    /// Arguments of `loop_setField`.
+    pub struct SetField {
+        slug: Slug = "loopSlug", "";
+        field: Field = "field", "";
+        value: Clearable<Scalar> = "value", "Text; for f_* a whole number; null clears.";
+    }
+}
+
+/// The place of a field in the loop's row.
+enum Place<'a> {
+    Mode(&'a mut String),
+    Text(&'a mut Option<String>),
+    Count(&'a mut Option<u32>),
+}
+
+impl Field {
+    fn of(self, l: &mut Loop) -> Place<'_> {
+        match self {
+            Field::Mode => Place::Mode(&mut l.mode),
+            Field::DefaultBranch => Place::Text(&mut l.default_branch),
+            Field::BranchMode => Place::Text(&mut l.branch_mode),
+            Field::FeatureBranch => Place::Text(&mut l.feature_branch),
+            Field::Legal => Place::Text(&mut l.legal),
+            Field::MemoryHarvest => Place::Text(&mut l.memory_harvest),
+            Field::DocsSync => Place::Text(&mut l.docs_sync),
+            Field::DeferredGate => Place::Text(&mut l.deferred_gate),
+            Field::QaReport => Place::Text(&mut l.qa_report),
+            Field::UnresolvedPr => Place::Count(&mut l.f_unresolved_pr),
+            Field::SecurityDeferred => Place::Count(&mut l.f_security_deferred),
+        }
+    }
+}
+
+/// Stores one field.
+pub fn set_field(args: SetField, desk: &mut Desk) -> Done {
+    let mut open = desk.open(&args.slug.0)?;
+    let field = args.field;
+    let value = args.value.0.map(|s| s.0);
+    let mut row = open.row().clone();
+    let (from, to) = match field.of(&mut row) {
+        Place::Mode(place) => {
+            let mode = match value {
+                Some(value) => Mode::read(value, "value", &mut Ignored::default())?,
+                None => {
+                    return Err(Refusal::FieldValue {
+                        field: field.word(),
+                        takes: "a mode",
+                        got: "null".to_owned(),
+                    }
+                    .into());
+                }
+            };
+            let from = std::mem::replace(place, mode.word().to_owned());
+            (Some(from), Some(mode.word().to_owned()))
+        }
+        Place::Text(place) => {
+            let text = value.map(|v| match v {
+                Value::String(s) => s,
+                number => number.to_string(),
+            });
+            (std::mem::replace(place, text.clone()), text)
+        }
+        Place::Count(place) => {
+            let count = match value {
+                Some(value) => Some(u32::read(value, "value", &mut Ignored::default())?),
+                None => None,
+            };
+            let word = |c: Option<u32>| c.map(|c| c.to_string());
+            (word(std::mem::replace(place, count)), word(count))
+        }
+    };
+    let shown = match field.of(&mut row) {
+        Place::Count(count) => json!(count),
+        Place::Mode(text) => json!(text),
+        Place::Text(text) => json!(text),
+    };
+    let reply = Reply::new().with("field", field.word()).with("value", shown);
+    if from == to {
+        return open.done(reply.with("unchanged", true));
+    }
+    *open.row_mut() = row;
+    let event = Event { from, to, note: Some(field.word().to_owned()), ..open.event(name::FIELD) };
+    open.record(event);
+    open.done(reply)
+}
+
+arguments! {
+    /// Arguments of `loop_bumpCounter`.
+    pub struct BumpCounter {
+        slug: Slug = "loopSlug", "";
+        counter: LoopCounter = "counter", "";
+        by: Option<i64> = "by", "Default 1; may be negative.";
+    }
+}
+
+/// Adds to a counter of the loop.
+pub fn bump_counter(args: BumpCounter, desk: &mut Desk) -> Done {
+    let mut open = desk.open(&args.slug.0)?;
+    let place = args.counter.of(open.row_mut());
+    let before = *place;
+    *place = bump(before, args.by.unwrap_or(1));
+    let value = *place;
+    let event = counter_event(&open, None, args.counter.word(), before, value);
+    open.record(event);
+    let over = args.counter.cap().is_some_and(|cap| value > cap);
+    open.done(
+        Reply::new().with("counter", args.counter.word()).with("value", value).with("capExceeded", over),
+    )
+}
+
+/// The event of a counter that was bumped.
+pub fn counter_event(open: &OpenLoop, task: Option<String>, counter: &str, from: u32, to: u32) -> Event {
+    Event {
+        task,
+        from: Some(from.to_string()),
+        to: Some(to.to_string()),
+        note: Some(counter.to_owned()),
+        ..open.event(name::COUNTER)
+    }
+}
+
+arguments! {
+    /// Arguments of `loop_finish`.
+    pub struct Finish {
+        slug: Slug = "loopSlug", "";
+        status: Ending = "status", "";
+    }
+}
+
+/// Ends the loop: clears the pointer, the latch and the user's gate, and closes
+/// the open step.
+pub fn finish(args: Finish, desk: &mut Desk) -> Done {
+    let mut open = desk.open(&args.slug.0)?;
+    let ending = args.status;
+    let reply = Reply::new().with("status", ending.status().word()).with("phase", ending.phase().word());
+    if let Some(ended) = open.ended() {
+        if ended == ending.status() {
+            return open.done(reply.with("already", true));
+        }
+        return Err(Refusal::OtherEnding { slug: args.slug.0, status: ended.word().to_owned() }.into());
+    }
+    if ending == Ending::Done {
+        open.refuse_when_latched(None)?;
+        let left: Vec<_> = open
+            .state
+            .tasks
+            .iter()
+            .filter(|t| !status_of(t).closed())
+            .map(|t| OpenTask { taskid: t.taskid.clone(), status: t.status.clone() })
+            .collect();
+        if !left.is_empty() {
+            return Err(Refusal::OpenTasks(left).into());
+        }
+    }
+    open.close_step(EndedBy::AutoFinish);
+    let event = Event {
+        from: Some(LoopStatus::Active.word().to_owned()),
+        to: Some(ending.status().word().to_owned()),
+        ..open.event(name::LOOP_FINISH)
+    };
+    open.record(event);
+    let now = open.now;
+    let row = open.row_mut();
+    row.status = ending.status().word().to_owned();
+    row.phase = ending.phase().word().to_owned();
+    row.finished_at = Some(now.max(row.created_at));
+    row.now = None;
+    row.blocked = None;
+    row.awaiting_user = None;
+    open.done(reply)
+}
+
+arguments! {
+    /// Arguments of `loop_render`.
+    pub struct Render {
+        slug: Slug = "loopSlug", "";
+    }
+}
+
+/// Writes every view anew.
+pub fn render_views(args: Render, desk: &mut Desk) -> Done {
+    let open = desk.open(&args.slug.0)?;
+    let memories = desk.memories(&open.row().id.clone())?;
+    let views = render::all(&open.state, &memories, &desk.facts.version);
+    let folder = desk.folder(&open.row().slug);
+    let files: Vec<_> = views.views.iter().map(|v| format!("{folder}/{}", v.path)).collect();
+    Accepted::rendering(Reply::new().with("files", files), views)
+}
+
+arguments! {
+    /// Arguments of `loop_clearBlock`.
+    pub struct ClearBlock {
+        slug: Slug = "loopSlug", "";
+        resolution: String = "resolution", "What the user decided.";
+    }
+}
+
+/// Lifts the latch on the user's word, which goes to the timeline with what was
+/// waived.
+pub fn clear_block(args: ClearBlock, desk: &mut Desk) -> Done {
+    let mut open = desk.open(&args.slug.0)?;
+    if is_blank(&args.resolution) {
+        return Err(Refusal::NoResolution.into());
+    }
+    let Some(block) = open.row().blocked.clone() else {
+        return open.done(
+            Reply::new().with("cleared", Value::Null).with("note", "nothing was blocked; nothing changed"),
+        );
+    };
+    let event = Event {
+        task: Some(block.task.clone()),
+        note: Some(format!(
+            "waived {} on {}: {}; resolution: {}",
+            block.op, block.task, block.reason, args.resolution
+        )),
+        ..open.event(name::BLOCK_CLEARED)
+    };
+    open.record(event);
+    open.row_mut().blocked = None;
+    open.done(
+        Reply::new().with("cleared", json!({ "op": block.op, "task": block.task, "reason": block.reason })),
+    )
+}
