@@ -3,7 +3,8 @@
 
 use super::{event, fresh, lessons, many_tasks, rich};
 use crate::model::Event;
-use crate::render::{all, lessons_page, log_lines, loop_page, push_log_line};
+use crate::render::log::push_log_line;
+use crate::render::{all, lessons_page, log_lines, loop_page};
 use crate::views::Content;
 use expect_test::expect_file;
 

@@ -1,0 +1,42 @@
+# The door for people. Everything is built with the release profile, tests and
+# lints too, so that the heavy dependencies are built once.
+
+SHELL := /bin/sh
+CARGO ?= cargo
+PREFIX ?= $(HOME)/.local
+BIN := $(or $(CARGO_TARGET_DIR),target)/release/loop-state-mcp
+
+.PHONY: help toolchain build demo test bench soak install clean
+
+help: ## Show what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+toolchain: ## Find, or install, what builds the component for wasm32
+	@sh guest/toolchain.sh
+
+build: toolchain ## Build target/release/loop-state-mcp
+	$(CARGO) build --release --locked -p loop-state-mcp
+
+demo: build ## Play one whole loop against the server and show it
+	@$(CARGO) run --release --locked -q -p loop-state-tests --bin demo -- $(BIN)
+
+test: build ## Run everything that CI runs
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --locked --workspace --no-deps --document-private-items
+	$(CARGO) test --release --locked --workspace
+	$(CARGO) run --release --locked -q -p loop-state-tests --bin demo -- $(BIN) --quiet
+
+bench: build ## Measure against the floor; prints a table of ratios
+	$(CARGO) bench --locked -p loop-logic
+	$(CARGO) run --release --locked -q -p loop-state-tests --bin bench -- $(BIN)
+
+soak: build ## The long runs: kill -9, many processes, first starts
+	LOOP_STATE_SOAK=1 $(CARGO) test --release --locked -p loop-state-tests -- --nocapture soak
+
+install: build ## Install to $(PREFIX)/bin
+	install -d "$(PREFIX)/bin"
+	install -m 755 $(BIN) "$(PREFIX)/bin/loop-state-mcp"
+
+clean: ## Remove what was built
+	$(CARGO) clean
