@@ -479,7 +479,7 @@ pub fn sort_out(
 
 /// Declares the arguments of a tool, or an object within them.
 ///
-/// ```ignore
+/// ```text
 /// arguments! {
 ///     /// What it is.
 ///     pub struct Bump {
