@@ -18,18 +18,18 @@ build: toolchain ## Build target/release/loop-state-mcp
 	$(CARGO) build --release --locked -p loop-state-mcp
 
 demo: build ## Play one whole loop against the server and show it
-	@$(CARGO) run --release --locked -q -p loop-state-tests --bin demo -- $(BIN)
+	@LOOP_STATE_BIN=$(abspath $(BIN)) $(CARGO) run --release --locked -q -p loop-state-tests --bin demo
 
 test: build ## Run everything that CI runs
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --locked --workspace --no-deps --document-private-items
 	$(CARGO) test --release --locked --workspace
-	$(CARGO) run --release --locked -q -p loop-state-tests --bin demo -- $(BIN) --quiet
+	LOOP_STATE_BIN=$(abspath $(BIN)) $(CARGO) run --release --locked -q -p loop-state-tests --bin demo -- --quiet
 
 bench: build ## Measure against the floor; prints a table of ratios
 	$(CARGO) bench --locked -p loop-logic
-	$(CARGO) run --release --locked -q -p loop-state-tests --bin bench -- $(BIN)
+	LOOP_STATE_BIN=$(abspath $(BIN)) $(CARGO) run --release --locked -q -p loop-state-tests --bin bench
 
 soak: build ## The long runs: kill -9, many processes, first starts
 	LOOP_STATE_SOAK=1 $(CARGO) test --release --locked -p loop-state-tests -- --nocapture soak
