@@ -4,5 +4,7 @@
 //! |---|---|---|
 //! | [`contract`] | the records that all others exchange | everything else |
 //! | [`cancel`] | the flag that stops a call | what runs |
+//! | [`logic`] | the component that decides, its limits, a fresh instance a call | SQL, MCP |
 pub mod cancel;
 pub mod contract;
+pub mod logic;
