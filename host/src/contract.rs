@@ -14,5 +14,5 @@ mod generated {
     });
 }
 
-pub(crate) use generated::Logic as LogicBindings;
 pub use generated::exports::loop_state::logic::{model, tools, views};
+pub(crate) use generated::{Logic as LogicBindings, LogicPre as LogicBindingsPre};

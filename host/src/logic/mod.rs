@@ -1,0 +1,316 @@
+//! Runs a logic: the component that decides.
+//!
+//! Owns the engine, the component and the limits it runs under. Every call gets
+//! a session of its own, a fresh instance: nothing is carried over from one call
+//! to the next, and whatever a component does to itself ends with its session.
+//! Knows neither SQL nor MCP; what the values mean is between the logic and the
+//! modules that store and show them.
+//!
+//! All of it blocks; call it from a thread that may.
+
+mod cache;
+mod engine_config;
+mod error;
+mod limits;
+mod panic_text;
+mod sandbox;
+mod ticker;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use wasmtime::component::{Component, Linker};
+use wasmtime::{Engine, Store};
+
+use crate::cancel::Cancel;
+use crate::contract::{LogicBindings, LogicBindingsPre, model, tools, views};
+pub use error::LogicError;
+use limits::Guard;
+pub use limits::Limits;
+use sandbox::State;
+use ticker::Ticker;
+
+/// What a component's file may have at most, in bytes.
+const MAX_COMPONENT: u64 = 64 << 20;
+
+/// The package of the contract, as a component's exports name it.
+const CONTRACT: &str = "loop-state:logic/";
+
+/// The embedded logic as a component, for whoever wants to look into it.
+pub static COMPONENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/component.wasm"));
+
+/// The embedded logic as machine code.
+static MACHINE_CODE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/component.cwasm"));
+
+/// A loaded component, ready to give sessions; shared between threads.
+pub struct Logic {
+    engine: Engine,
+    pre: LogicBindingsPre<State>,
+    ticker: Ticker,
+    limits: Limits,
+}
+
+impl std::fmt::Debug for Logic {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Logic")
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Logic {
+    /// The logic that was built with this program, under the default limits.
+    pub fn embedded() -> Result<Self, LogicError> {
+        Self::embedded_within(Limits::default())
+    }
+
+    /// The logic that was built with this program, under the given limits.
+    pub fn embedded_within(limits: Limits) -> Result<Self, LogicError> {
+        let path = Path::new("the built-in component");
+        let engine = engine(path, limits)?;
+        // SAFETY: the bytes were made by this program's build with the settings
+        // of `engine_config`, and are part of the program: whoever could change
+        // them could change the program itself.
+        #[allow(unsafe_code)]
+        let component = unsafe { Component::deserialize(&engine, MACHINE_CODE) }
+            .map_err(|error| misfit(path, &error))?;
+        Self::new(path, engine, &component, limits)
+    }
+
+    /// A component from a file, under the default limits.
+    ///
+    /// It is compiled once; the machine code is kept in `cache_dir`, where one is
+    /// given, under a name that stands for the component's content and for all
+    /// that machine code depends on. The folder is created for this user alone,
+    /// and what others could have changed is not used.
+    pub fn from_file(path: &Path, cache_dir: Option<&Path>) -> Result<Self, LogicError> {
+        Self::from_file_within(path, cache_dir, Limits::default())
+    }
+
+    /// Like [`Logic::from_file`], under the given limits.
+    pub fn from_file_within(
+        path: &Path,
+        cache_dir: Option<&Path>,
+        limits: Limits,
+    ) -> Result<Self, LogicError> {
+        let bytes = read(path).map_err(|source| LogicError::Unreadable {
+            path: path.to_owned(),
+            source,
+        })?;
+        let engine = engine(path, limits)?;
+        let entry = cache_dir.map(|folder| cache::Entry::new(folder, &engine, &bytes));
+        let cached = entry
+            .as_ref()
+            .and_then(cache::Entry::load)
+            .and_then(|code| {
+                // SAFETY: `load` returns only what this user alone could have written,
+                // unchanged since this program wrote it from a compiler's result.
+                #[allow(unsafe_code)]
+                let component = unsafe { Component::deserialize(&engine, code) };
+                component
+                    .inspect_err(|error| tracing::warn!(%error, "cached machine code does not fit"))
+                    .ok()
+            });
+        let component = match cached {
+            Some(component) => component,
+            None => {
+                let compiled = Component::from_binary(&engine, &bytes).map_err(|error| {
+                    LogicError::Compile {
+                        path: path.to_owned(),
+                        what: format!("{error:#}"),
+                    }
+                })?;
+                if let Some(entry) = &entry {
+                    match compiled.serialize() {
+                        Ok(code) => entry.save(&code),
+                        Err(error) => tracing::warn!(%error, "machine code cannot be stored"),
+                    }
+                }
+                compiled
+            }
+        };
+        Self::new(path, engine, &component, limits)
+    }
+
+    fn new(
+        path: &Path,
+        engine: Engine,
+        component: &Component,
+        limits: Limits,
+    ) -> Result<Self, LogicError> {
+        let mut linker = Linker::new(&engine);
+        let ty = component.component_type();
+        if ty
+            .imports(&engine)
+            .any(|(name, _)| name.starts_with("wasi:"))
+        {
+            sandbox::add_wasi(&mut linker).map_err(|error| misfit(path, &error))?;
+        }
+        let pre = linker
+            .instantiate_pre(component)
+            .map_err(|error| misfit(path, &error))?;
+        let pre = LogicBindingsPre::new(pre).map_err(|error| {
+            let offered: Vec<_> = ty
+                .exports(&engine)
+                .map(|(name, _)| name)
+                .filter(|name| name.starts_with(CONTRACT))
+                .collect();
+            let offered = match offered.as_slice() {
+                [] => "nothing of the contract".to_owned(),
+                names => names.join(", "),
+            };
+            LogicError::Misfit {
+                path: path.to_owned(),
+                what: format!("{error:#}; it exports {offered}"),
+            }
+        })?;
+        Ok(Self {
+            ticker: Ticker::new(&engine),
+            engine,
+            pre,
+            limits,
+        })
+    }
+
+    /// Who the logic is.
+    pub fn identity(&self) -> Result<tools::Identity, LogicError> {
+        self.session(&Cancel::default())?
+            .invoke(|logic, store| logic.loop_state_logic_tools().call_about(store))
+    }
+
+    /// The whole catalogue, in the order it is published.
+    pub fn tools(&self) -> Result<Vec<tools::Tool>, LogicError> {
+        self.session(&Cancel::default())?
+            .invoke(|logic, store| logic.loop_state_logic_tools().call_tools(store))
+    }
+
+    /// A fresh instance for one call.
+    ///
+    /// Raising `cancel` ends a running invocation within some tens of
+    /// milliseconds and keeps the next one from starting.
+    pub fn session(&self, cancel: &Cancel) -> Result<Session<'_>, LogicError> {
+        let guard = Guard::new(self.limits, cancel.clone());
+        let mut store = Store::new(&self.engine, State::new(guard));
+        store.limiter(|state| &mut state.guard);
+        store.epoch_deadline_callback(|state| state.data().guard.tick());
+        let instance = watched(&mut store, &self.ticker, |store| {
+            self.pre.instantiate(store)
+        })?;
+        Ok(Session {
+            store,
+            instance,
+            ticker: &self.ticker,
+        })
+    }
+}
+
+/// A component's instance, for one call.
+///
+/// After an error it cannot be used again; take another one.
+pub struct Session<'a> {
+    store: Store<State>,
+    instance: LogicBindings,
+    ticker: &'a Ticker,
+}
+
+impl std::fmt::Debug for Session<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").finish_non_exhaustive()
+    }
+}
+
+impl Session<'_> {
+    /// Decides one call as far as the facts allow.
+    pub fn decide(
+        &mut self,
+        call: &tools::Call,
+        facts: &tools::Facts,
+    ) -> Result<tools::Decision, LogicError> {
+        self.invoke(|logic, store| {
+            logic
+                .loop_state_logic_tools()
+                .call_decide(store, call, facts)
+        })
+    }
+
+    /// Renders every view of a loop whole; `memories` are all of its lessons,
+    /// oldest first, and `version` is the running server's.
+    pub fn render(
+        &mut self,
+        state: &model::LoopState,
+        memories: &[model::Memory],
+        version: &str,
+    ) -> Result<views::ViewSet, LogicError> {
+        self.invoke(|logic, store| {
+            let views = logic.loop_state_logic_views();
+            views.call_render(store, state, memories, version)
+        })
+    }
+
+    /// The lines of the log view for these events, each with its newline.
+    pub fn log_lines(&mut self, events: &[model::Event]) -> Result<String, LogicError> {
+        self.invoke(|logic, store| logic.loop_state_logic_views().call_log_lines(store, events))
+    }
+
+    fn invoke<T>(
+        &mut self,
+        call: impl FnOnce(&LogicBindings, &mut Store<State>) -> wasmtime::Result<T>,
+    ) -> Result<T, LogicError> {
+        let instance = &self.instance;
+        watched(&mut self.store, self.ticker, |store| call(instance, store))
+    }
+}
+
+/// Runs code of a component under its limits.
+fn watched<T>(
+    store: &mut Store<State>,
+    ticker: &Ticker,
+    run: impl FnOnce(&mut Store<State>) -> wasmtime::Result<T>,
+) -> Result<T, LogicError> {
+    store.data_mut().guard.start()?;
+    let ticking = ticker
+        .run()
+        .map_err(|source| LogicError::Unwatched { source })?;
+    store.set_epoch_deadline(1);
+    let result = run(store);
+    drop(ticking);
+    let said = store.data_mut().take_stderr();
+    for line in said.lines() {
+        tracing::debug!(target: "loop_state_mcp::logic::stderr", "{line}");
+    }
+    result.map_err(|error| LogicError::of_call(&error, store, &said))
+}
+
+fn engine(path: &Path, limits: Limits) -> Result<Engine, LogicError> {
+    engine_config::engine_config(env!("LOOP_STATE_TARGET"), limits.stack_bytes)
+        .and_then(|mut config| {
+            // A component that imports nothing has no other way to say why it
+            // failed. This alone is not part of the shared settings: the code is
+            // the same with and without.
+            config.coredump_on_trap(true);
+            Engine::new(&config)
+        })
+        .map_err(|error| misfit(path, &error))
+}
+
+fn misfit(path: &Path, error: &wasmtime::Error) -> LogicError {
+    LogicError::Misfit {
+        path: PathBuf::from(path),
+        what: format!("{error:#}"),
+    }
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(MAX_COMPONENT + 1)
+        .read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_COMPONENT {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("it has more than {MAX_COMPONENT} bytes"),
+        ));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,325 @@
+//! A logic that misbehaves is an error of its call and of nothing else.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use loop_state_mcp::cancel::Cancel;
+use loop_state_mcp::contract::{model, tools};
+use loop_state_mcp::logic::{self, Limits, Logic, LogicError};
+use loop_state_test_components::{FAULTY, FAULTY_WASI};
+use tempfile::TempDir;
+use wasmtime::component::Component;
+
+/// Far above what any machine needs, far below the default time of a call.
+const SOON: Duration = Duration::from_secs(5);
+
+const LIMITS: Limits = Limits {
+    memory_bytes: 32 << 20,
+    call_time: Duration::from_millis(200),
+    stack_bytes: 512 * 1024,
+};
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn load(bytes: &[u8], limits: Limits) -> Result<Logic, LogicError> {
+    let folder = folder();
+    let path = folder.path().join("logic.wasm");
+    std::fs::write(&path, bytes).unwrap();
+    Logic::from_file_within(&path, None, limits)
+}
+
+fn call(tool: &str) -> tools::Call {
+    tools::Call {
+        tool: tool.to_owned(),
+        arguments: "{}".to_owned(),
+    }
+}
+
+fn facts() -> tools::Facts {
+    tools::Facts {
+        now: 0,
+        fresh_id: String::new(),
+        version: String::new(),
+        project: tools::Project {
+            id: String::new(),
+            name: String::new(),
+            root: String::new(),
+            root_source: tools::RootSource::Flag,
+            root_kind: tools::RootKind::Folder,
+            key: None,
+            evidence: String::new(),
+        },
+        answers: Vec::new(),
+    }
+}
+
+fn decide(logic: &Logic, tool: &str) -> Result<String, LogicError> {
+    let mut session = logic.session(&Cancel::default())?;
+    match session.decide(&call(tool), &facts())? {
+        tools::Decision::Done(outcome) => Ok(outcome.reply),
+        tools::Decision::Need(queries) => panic!("asked for {queries:?}"),
+    }
+}
+
+/// What happened, without what differs from run to run.
+fn kind(result: Result<String, LogicError>) -> &'static str {
+    match result {
+        Ok(_) => "ok",
+        Err(LogicError::Panicked { .. }) => "panicked",
+        Err(LogicError::TimedOut { .. }) => "timed out",
+        Err(LogicError::Cancelled) => "cancelled",
+        Err(LogicError::OutOfMemory { .. }) => "out of memory",
+        Err(LogicError::OutOfStack) => "out of stack",
+        Err(LogicError::Trapped { .. }) => "trapped",
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn each_fault_is_named_and_the_next_call_works() {
+    for component in [FAULTY, FAULTY_WASI] {
+        let logic = load(component, LIMITS).unwrap();
+        for (tool, expected) in [
+            ("ok", "ok"),
+            ("panic", "panicked"),
+            ("index", "panicked"),
+            ("spin", "timed out"),
+            ("bomb", "out of memory"),
+            ("recurse", "out of stack"),
+        ] {
+            let started = Instant::now();
+            assert_eq!(kind(decide(&logic, tool)), expected, "{tool}");
+            assert!(started.elapsed() < SOON, "{tool} took too long");
+            assert_eq!(kind(decide(&logic, "ok")), "ok", "after {tool}");
+        }
+    }
+}
+
+#[test]
+fn a_panic_is_told_with_its_place() {
+    for (component, name) in [(FAULTY, "plain"), (FAULTY_WASI, "wasi")] {
+        let logic = load(component, LIMITS).unwrap();
+        let text = decide(&logic, "panic").unwrap_err().to_string();
+        for part in [
+            "tests/components/faulty/src/lib.rs:",
+            "this tool always panics: {}",
+            "nothing was changed",
+        ] {
+            assert!(text.contains(part), "{name}: {text}");
+        }
+        let text = decide(&logic, "index").unwrap_err().to_string();
+        assert!(
+            text.contains("the len is 3 but the index is 7"),
+            "{name}: {text}"
+        );
+    }
+}
+
+#[test]
+fn an_instance_that_failed_stays_failed() {
+    let logic = load(FAULTY, LIMITS).unwrap();
+    let mut session = logic.session(&Cancel::default()).unwrap();
+    for tool in ["panic", "ok", "ok"] {
+        assert!(session.decide(&call(tool), &facts()).is_err(), "{tool}");
+    }
+}
+
+#[test]
+fn one_session_serves_many_calls() {
+    let logic = load(FAULTY, LIMITS).unwrap();
+    let mut session = logic.session(&Cancel::default()).unwrap();
+    for _ in 0..100 {
+        session.decide(&call("ok"), &facts()).unwrap();
+    }
+    assert_eq!(session.log_lines(&[]).unwrap(), "");
+}
+
+#[test]
+fn a_call_is_cancelled_from_another_thread() {
+    let unlimited = Limits {
+        call_time: Duration::from_secs(3600),
+        ..LIMITS
+    };
+    let logic = load(FAULTY, unlimited).unwrap();
+    let cancel = Cancel::default();
+    let mut session = logic.session(&cancel).unwrap();
+    let started = Instant::now();
+    thread::scope(|scope| {
+        let running = scope.spawn(|| session.decide(&call("spin"), &facts()));
+        cancel.cancel();
+        let result = running.join().unwrap();
+        assert!(matches!(result, Err(LogicError::Cancelled)), "{result:?}");
+    });
+    assert!(started.elapsed() < SOON);
+    // Neither this session nor a new one under the same flag starts anything.
+    let late = session.decide(&call("ok"), &facts());
+    assert!(matches!(late, Err(LogicError::Cancelled)), "{late:?}");
+    assert!(matches!(logic.session(&cancel), Err(LogicError::Cancelled)));
+    assert_eq!(kind(decide(&logic, "ok")), "ok");
+}
+
+#[test]
+fn calls_run_side_by_side_and_fail_alone() {
+    let logic = load(FAULTY, LIMITS).unwrap();
+    thread::scope(|scope| {
+        for tool in ["spin", "bomb", "panic", "ok", "ok", "ok"] {
+            let logic = &logic;
+            scope.spawn(move || {
+                let worked = decide(logic, tool).is_ok();
+                assert_eq!(worked, tool == "ok", "{tool}");
+            });
+        }
+    });
+}
+
+#[test]
+fn the_embedded_logic_imports_nothing() {
+    let engine = wasmtime::Engine::default();
+    let component = Component::from_binary(&engine, logic::COMPONENT).unwrap();
+    let imports: Vec<_> = component
+        .component_type()
+        .imports(&engine)
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    assert_eq!(imports, Vec::<String>::new());
+}
+
+#[test]
+fn the_embedded_logic_answers() {
+    let logic = Logic::embedded().unwrap();
+    let identity = logic.identity().unwrap();
+    assert!(!identity.name.is_empty() && !identity.version.is_empty());
+    assert!(identity.instructions.len() <= 1500);
+    logic.tools().unwrap();
+    match logic
+        .session(&Cancel::default())
+        .unwrap()
+        .decide(&call("no such tool"), &facts())
+        .unwrap()
+    {
+        tools::Decision::Done(outcome) => assert!(outcome.refused),
+        tools::Decision::Need(queries) => panic!("asked for {queries:?}"),
+    }
+}
+
+#[test]
+fn the_embedded_component_runs_from_a_file_as_well() {
+    let built_in = Logic::embedded().unwrap();
+    let loaded = load(logic::COMPONENT, Limits::default()).unwrap();
+    assert_eq!(built_in.identity().unwrap(), loaded.identity().unwrap());
+    assert_eq!(built_in.tools().unwrap(), loaded.tools().unwrap());
+}
+
+#[test]
+fn a_wasi_logic_sees_no_time_and_no_chance() {
+    let logic = load(FAULTY_WASI, LIMITS).unwrap();
+    let seen = decide(&logic, "outside").unwrap();
+    assert!(seen.starts_with("0.0 "), "{seen}");
+    assert_eq!(decide(&logic, "outside").unwrap(), seen);
+    let started = Instant::now();
+    let text = decide(&logic, "wait").unwrap_err().to_string();
+    assert!(text.contains("no logic may wait"), "{text}");
+    assert!(started.elapsed() < SOON);
+}
+
+#[test]
+fn a_component_that_does_not_fit_is_refused_by_name() {
+    let other_version = r#"(component
+        (instance $none)
+        (export "loop-state:logic/tools@7.0.0" (instance $none)))"#;
+    let unknown_import = r#"(component
+        (import "acme:weather/now@1.0.0" (instance (export "sunny" (func (result bool))))))"#;
+    for (text, parts) in [
+        (
+            "(component)",
+            &["loop-state:logic/model@", "nothing of the contract"][..],
+        ),
+        (other_version, &["loop-state:logic/tools@7.0.0"]),
+        (unknown_import, &["acme:weather/now@1.0.0"]),
+    ] {
+        let error = load(&wat::parse_str(text).unwrap(), LIMITS).unwrap_err();
+        assert!(matches!(error, LogicError::Misfit { .. }), "{error:?}");
+        for part in parts.iter().chain(&["logic.wasm"]) {
+            assert!(
+                error.to_string().contains(part),
+                "{part} is not in: {error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_no_component_is_refused() {
+    let missing = Path::new("no/such/logic.wasm");
+    let error = Logic::from_file(missing, None).unwrap_err();
+    assert!(matches!(error, LogicError::Unreadable { .. }), "{error:?}");
+    let module = wat::parse_str("(module)").unwrap();
+    for bytes in [&b""[..], b"hello", &FAULTY[..FAULTY.len() / 2], &module] {
+        let error = load(bytes, LIMITS).unwrap_err();
+        assert!(matches!(error, LogicError::Compile { .. }), "{error:?}");
+    }
+}
+
+#[test]
+fn a_cached_logic_is_the_same_and_a_damaged_entry_is_made_anew() {
+    let folder = folder();
+    let path = folder.path().join("logic.wasm");
+    std::fs::write(&path, FAULTY).unwrap();
+    let cache = folder.path().join("cache");
+    let run = || {
+        let logic = Logic::from_file_within(&path, Some(&cache), LIMITS).unwrap();
+        assert_eq!(kind(decide(&logic, "ok")), "ok");
+        let entries: Vec<_> = std::fs::read_dir(&cache)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        let [entry] = entries.as_slice() else {
+            panic!("one entry, not {entries:?}");
+        };
+        (entry.clone(), std::fs::read(entry).unwrap())
+    };
+    let (entry, first) = run();
+    assert_eq!(run(), (entry.clone(), first.clone()));
+    let mut damaged = first.clone();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 0xff;
+    std::fs::write(&entry, damaged).unwrap();
+    assert_eq!(run(), (entry, first));
+}
+
+#[test]
+fn a_useless_cache_folder_does_not_keep_a_logic_from_loading() {
+    let folder = folder();
+    let path = folder.path().join("logic.wasm");
+    std::fs::write(&path, FAULTY).unwrap();
+    let logic = Logic::from_file_within(&path, Some(&path.join("below a file")), LIMITS).unwrap();
+    assert_eq!(kind(decide(&logic, "ok")), "ok");
+}
+
+#[test]
+fn values_cross_the_border_unchanged() {
+    let events: Vec<_> = (1..=3)
+        .map(|seq| model::Event {
+            seq,
+            at: -1,
+            event: "é\u{0}\u{10ffff}".to_owned(),
+            phase: None,
+            task: None,
+            from: None,
+            to: None,
+            agent: None,
+            note: None,
+            evidence: None,
+            issue: None,
+            pr: None,
+            branch: None,
+        })
+        .collect();
+    let logic = load(FAULTY, LIMITS).unwrap();
+    let mut session = logic.session(&Cancel::default()).unwrap();
+    assert_eq!(session.log_lines(&events).unwrap(), "1\n2\n3\n");
+    assert_eq!(decide(&logic, "é\u{0}").unwrap(), "unknown tool `é\u{0}`");
+}
