@@ -4,5 +4,7 @@
 //! |---|---|---|
 //! | [`contract`] | the records that all others exchange | everything else |
 //! | [`cancel`] | the flag that stops a call | what runs |
+//! | [`mcp`] | JSON-RPC, MCP versions, the stdio transport | loops, tasks |
 pub mod cancel;
 pub mod contract;
+pub mod mcp;
