@@ -4,9 +4,17 @@
 //! |---|---|---|
 //! | [`contract`] | the records that all others exchange | everything else |
 //! | [`cancel`] | the flag that stops a call | what runs |
+//! | [`service`] | one call from arguments to reply; the only place where the others meet | how any of them work |
 //! | [`logic`] | the component that decides, its limits, a fresh instance a call | SQL, MCP |
 //! | [`store`] | SQLite: schema, migrations, load, apply | rules, what a status means |
+//! | [`mirror`] | the loop's folder: safe paths, atomic writes | what the views say, SQL |
+//! | [`repo`] | which folder is the project, and which project it is | loops |
+//! | [`mcp`] | JSON-RPC, MCP versions, the stdio transport | loops, tasks |
 pub mod cancel;
 pub mod contract;
 pub mod logic;
+pub mod mcp;
+pub mod mirror;
+pub mod repo;
+pub mod service;
 pub mod store;
