@@ -4,5 +4,7 @@
 //! |---|---|---|
 //! | [`contract`] | the records that all others exchange | everything else |
 //! | [`cancel`] | the flag that stops a call | what runs |
+//! | [`mirror`] | the loop's folder: safe paths, atomic writes | what the views say |
 pub mod cancel;
 pub mod contract;
+pub mod mirror;
