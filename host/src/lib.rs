@@ -5,6 +5,8 @@
 //! | [`contract`] | the records that all others exchange | everything else |
 //! | [`cancel`] | the flag that stops a call | what runs |
 //! | [`mirror`] | the loop's folder: safe paths, atomic writes | what the views say |
+//! | [`repo`] | which project the server was started for | loops |
 pub mod cancel;
 pub mod contract;
 pub mod mirror;
+pub mod repo;

@@ -1,0 +1,5 @@
+//! Which project the server was started for.
+//!
+//! Owns the facts that the file system tells about a project. Knows no loops.
+
+pub mod root;
