@@ -193,7 +193,7 @@ fn facts_of(project: &ProjectRow, root: &ProjectRoot) -> tools::Project {
         root_kind: root.kind,
         key: project.remote_key.clone().or_else(|| project.repo_key.clone()),
         evidence: "root folder".to_owned(),
-        loops_folder: mirror::LOOPS.to_owned(),
+        loops_folder: mirror::LOOPS.join("/"),
     }
 }
 
