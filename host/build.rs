@@ -1,2 +1,2 @@
 //! Builds the component.
-fn main(){}
+fn main() {}

@@ -4,5 +4,7 @@
 //! |---|---|---|
 //! | [`contract`] | the records that all others exchange | everything else |
 //! | [`cancel`] | the flag that stops a call | what runs |
+//! | [`store`] | SQLite: schema, migrations, load, apply | rules, what a status means |
 pub mod cancel;
 pub mod contract;
+pub mod store;

@@ -1,0 +1,234 @@
+//! Records to rows.
+
+use std::sync::LazyLock;
+
+use rusqlite::{Connection, params};
+
+use super::ProjectRow;
+use super::error::{Failure, StoreError};
+use super::load::loop_key;
+use super::record::{Binder, Record, parameters};
+use crate::contract::{model, tools};
+
+/// What names a loop; seldom changed, and all of it indexed.
+const IDENTITY: [&str; 4] = ["id", "slug", "project_id", "project_root"];
+
+/// Applies the writes in order; the first that fails ends it.
+pub(super) fn apply(db: &Connection, writes: &[tools::Write]) -> Result<(), Failure> {
+    let mut keys = Keys { db, last: None };
+    for write in writes {
+        match write {
+            tools::Write::CreateLoop(the_loop) => create_loop(db, the_loop)?,
+            tools::Write::PutLoop(the_loop) => put_loop(db, the_loop)?,
+            tools::Write::PutPhase((id, phase)) => put_phase(db, keys.of(id)?, phase)?,
+            tools::Write::PutTask((id, task)) => {
+                static SQL: LazyLock<String> = LazyLock::new(replace::<model::Task>);
+                write_child(db, &SQL, keys.of(id)?, task)?;
+            }
+            tools::Write::AppendEvent((id, event)) => {
+                static SQL: LazyLock<String> = LazyLock::new(insert::<model::Event>);
+                let written = write_child(db, &SQL, keys.of(id)?, event);
+                written.map_err(|error| seq_taken(error, id, "event", event.seq))?;
+            }
+            tools::Write::PutStep((id, step)) => {
+                static SQL: LazyLock<String> = LazyLock::new(replace::<model::Step>);
+                write_child(db, &SQL, keys.of(id)?, step)?;
+            }
+            tools::Write::PutStepTotal((id, total)) => put_step_total(db, keys.of(id)?, total)?,
+            tools::Write::AppendMemory((id, memory)) => {
+                static SQL: LazyLock<String> = LazyLock::new(insert::<model::Memory>);
+                let written = write_child(db, &SQL, keys.of(id)?, memory);
+                written.map_err(|error| seq_taken(error, id, "lesson", memory.seq))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The keys of the loops that one list of writes is about, which mostly is one.
+struct Keys<'a> {
+    db: &'a Connection,
+    last: Option<(&'a str, i64)>,
+}
+
+impl<'a> Keys<'a> {
+    fn of(&mut self, id: &'a str) -> Result<i64, Failure> {
+        if let Some((last, key)) = self.last
+            && last == id
+        {
+            return Ok(key);
+        }
+        let key = loop_key(self.db, id)?;
+        self.last = Some((id, key));
+        Ok(key)
+    }
+}
+
+fn insert<R: Record>() -> String {
+    R::sql().insert_child("INSERT")
+}
+
+fn replace<R: Record>() -> String {
+    R::sql().insert_child("INSERT OR REPLACE")
+}
+
+/// Runs `sql` with the loop's key and all of the record; returns the rows changed.
+fn write_child<R: Record>(
+    db: &Connection,
+    sql: &str,
+    key: i64,
+    record: &R,
+) -> Result<usize, Failure> {
+    let mut statement = db.prepare_cached(sql)?;
+    statement.raw_bind_parameter(1, key)?;
+    Binder::bind(&mut statement, 2, record)?;
+    Ok(statement.raw_execute()?)
+}
+
+fn write_loop(db: &Connection, sql: &str, the_loop: &model::Loop) -> Result<usize, Failure> {
+    let mut statement = db.prepare_cached(sql)?;
+    Binder::bind(&mut statement, 1, the_loop)?;
+    Ok(statement.raw_execute()?)
+}
+
+fn create_loop(db: &Connection, the_loop: &model::Loop) -> Result<(), Failure> {
+    static SQL: LazyLock<String> = LazyLock::new(|| model::Loop::sql().insert());
+    write_loop(db, &SQL, the_loop).map_err(|error| loop_refused(error, the_loop))?;
+    Ok(())
+}
+
+fn put_loop(db: &Connection, the_loop: &model::Loop) -> Result<(), Failure> {
+    // Nearly always the identity is what it was; the indexes on it then need no work.
+    static SAME: LazyLock<String> = LazyLock::new(|| {
+        let sql = model::Loop::sql();
+        let (set, same) = (sql.assignments(1, &IDENTITY), sql.same(1, &IDENTITY));
+        format!("UPDATE loop SET {set} WHERE {same}")
+    });
+    static RENAMED: LazyLock<String> = LazyLock::new(|| {
+        let sql = model::Loop::sql();
+        format!(
+            "UPDATE loop SET {} WHERE {}",
+            sql.assignments(1, &["id"]),
+            sql.same(1, &["id"])
+        )
+    });
+    if write_loop(db, &SAME, the_loop)? == 1 {
+        return Ok(());
+    }
+    let changed = write_loop(db, &RENAMED, the_loop).map_err(|e| loop_refused(e, the_loop))?;
+    if changed == 1 {
+        Ok(())
+    } else {
+        Err(StoreError::UnknownLoop {
+            id: the_loop.id.clone(),
+        }
+        .into())
+    }
+}
+
+fn put_phase(db: &Connection, key: i64, phase: &model::Phase) -> Result<(), Failure> {
+    static UPDATE: LazyLock<String> = LazyLock::new(|| update_by::<model::Phase>(&["phase"]));
+    static INSERT: LazyLock<String> = LazyLock::new(|| {
+        let sql = model::Phase::sql();
+        let values = parameters(2, sql.names.len());
+        format!(
+            "INSERT INTO {table} (loop_key, {columns}, rank) VALUES (?1, {values}, \
+             (SELECT coalesce(max(rank), 0) + 1 FROM {table} WHERE loop_key = ?1))",
+            table = sql.table,
+            columns = sql.columns,
+        )
+    });
+    if write_child(db, &UPDATE, key, phase)? == 0 {
+        write_child(db, &INSERT, key, phase)?;
+    }
+    Ok(())
+}
+
+fn put_step_total(db: &Connection, key: i64, total: &model::StepTotal) -> Result<(), Failure> {
+    // Not `OR REPLACE`: which index says "the same" depends on whether there is a task.
+    static UPDATE: LazyLock<String> =
+        LazyLock::new(|| update_by::<model::StepTotal>(&["task", "phase"]));
+    static INSERT: LazyLock<String> = LazyLock::new(insert::<model::StepTotal>);
+    if write_child(db, &UPDATE, key, total)? == 0 {
+        write_child(db, &INSERT, key, total)?;
+    }
+    Ok(())
+}
+
+/// The update of the one row of a loop that is named by the columns `by`.
+fn update_by<R: Record>(by: &[&str]) -> String {
+    let sql = R::sql();
+    let (set, same) = (sql.assignments(2, by), sql.same(2, by));
+    format!(
+        "UPDATE {} SET {set} WHERE loop_key = ?1 AND {same}",
+        sql.table
+    )
+}
+
+pub(super) fn register_project(
+    db: &Connection,
+    project: &ProjectRow,
+    root: &str,
+    at: i64,
+) -> Result<(), Failure> {
+    // An identity that was not known before is filled in; a known one stays.
+    db.prepare_cached(
+        "INSERT INTO project (id, name, remote_key, repo_key, created_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5) \
+         ON CONFLICT (id) DO UPDATE SET \
+         remote_key = coalesce(remote_key, excluded.remote_key), \
+         repo_key = coalesce(repo_key, excluded.repo_key)",
+    )?
+    .execute(params![
+        project.id,
+        project.name,
+        project.remote_key,
+        project.repo_key,
+        at
+    ])?;
+    db.prepare_cached(
+        "INSERT INTO project_root (root, project_id, registered_at) VALUES (?1, ?2, ?3) \
+         ON CONFLICT (root) DO NOTHING",
+    )?
+    .execute(params![root, project.id, at])?;
+    Ok(())
+}
+
+/// Returns the extended code of a failed constraint.
+fn constraint(error: &Failure) -> Option<i32> {
+    match error {
+        Failure::Sql(error) => error
+            .sqlite_error()
+            .filter(|e| e.code == rusqlite::ErrorCode::ConstraintViolation)
+            .map(|e| e.extended_code),
+        _ => None,
+    }
+}
+
+fn loop_refused(error: Failure, the_loop: &model::Loop) -> Failure {
+    match constraint(&error) {
+        Some(rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE) => StoreError::LoopExists {
+            id: the_loop.id.clone(),
+            slug: the_loop.slug.clone(),
+            project_root: the_loop.project_root.clone(),
+        }
+        .into(),
+        Some(rusqlite::ffi::SQLITE_CONSTRAINT_FOREIGNKEY) => StoreError::UnknownProject {
+            id: the_loop.project_id.clone(),
+        }
+        .into(),
+        _ => error,
+    }
+}
+
+fn seq_taken(error: Failure, id: &str, record: &'static str, seq: u64) -> Failure {
+    match constraint(&error) {
+        Some(rusqlite::ffi::SQLITE_CONSTRAINT_PRIMARYKEY) => StoreError::SeqTaken {
+            id: id.to_owned(),
+            record,
+            seq,
+        }
+        .into(),
+        _ => error,
+    }
+}

@@ -1,0 +1,318 @@
+//! The database: where it is, its schema, and each record's way in and out.
+//!
+//! Owns SQLite. It knows neither the rules nor what a status means, and nothing of
+//! wasm or MCP: records come in and go out as the contract's plain data, and
+//! [`tools::Write`] lists every change there is.
+//!
+//! Every call is one transaction, [`Store::read`] or [`Store::write`]; one that is
+//! dropped without [`Tx::commit`] never happened. Reads write nothing.
+
+mod apply;
+mod check;
+mod error;
+mod load;
+mod location;
+mod migrate;
+mod open;
+mod record;
+#[cfg(test)]
+mod tests;
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+pub use check::APPLICATION_ID;
+pub use error::StoreError;
+pub use location::{Environment, OVERRIDE, state_dir};
+
+use crate::contract::{model, tools};
+use error::Failure;
+use load::ProjectBy;
+use open::{Access, FileId, Options};
+
+/// The database's name in the state folder.
+pub const FILE: &str = "loops.db";
+
+/// One connection to the database, for one thread at a time.
+pub struct Store {
+    db: Connection,
+    folder: PathBuf,
+    path: PathBuf,
+    access: Access,
+    journal_mode: String,
+    file: FileId,
+    options: Options,
+}
+
+/// A project as it is recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProjectRow {
+    /// A UUID.
+    pub id: String,
+    /// For people.
+    pub name: String,
+    /// The repository's identity by its remote, where one is known.
+    pub remote_key: Option<String>,
+    /// The repository's identity by its common git directory, where one is known.
+    pub repo_key: Option<String>,
+}
+
+impl Store {
+    /// Opens the database in the state folder `dir`; makes and migrates it as needed.
+    ///
+    /// Any number of processes may do this at once. A database that cannot be written
+    /// is opened for reading, as far as SQLite can read it.
+    ///
+    /// # Errors
+    /// Whatever stands in the way, by path; a file that is not ours, or newer, is left
+    /// as it was.
+    pub fn open(dir: &Path) -> Result<Store, StoreError> {
+        Store::open_with(dir, Options::default())
+    }
+
+    fn open_with(dir: &Path, options: Options) -> Result<Store, StoreError> {
+        open::open(dir, options)
+    }
+
+    /// Returns the database's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the journal mode that was obtained, not the one asked for.
+    ///
+    /// `wal` as a rule; `delete` where the file system cannot share a log.
+    pub fn journal_mode(&self) -> &str {
+        &self.journal_mode
+    }
+
+    /// Returns why the database can only be read, if so.
+    pub fn read_only(&self) -> Option<&str> {
+        self.access.read_only()
+    }
+
+    /// Begins a transaction that sees one state of the database and changes nothing.
+    ///
+    /// # Errors
+    /// The database was moved away, and none can be opened in its place.
+    pub fn read(&mut self) -> Result<Tx<'_>, StoreError> {
+        self.refresh()?;
+        Tx::begin(self, "BEGIN", false)
+    }
+
+    /// Begins a transaction that holds the write lock from the start.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] when another process keeps the lock past the time limit,
+    /// [`StoreError::ReadOnly`] when the database cannot be written.
+    pub fn write(&mut self) -> Result<Tx<'_>, StoreError> {
+        self.refresh()?;
+        if let Some(reason) = self.access.read_only() {
+            let reason = reason.to_owned();
+            return Err(StoreError::ReadOnly {
+                path: self.path.clone(),
+                reason,
+            });
+        }
+        Tx::begin(self, "BEGIN IMMEDIATE", true)
+    }
+
+    /// Opens anew when the file is not the one that was opened, or could only be read.
+    ///
+    /// Else writes to a file that was deleted or replaced would be acknowledged and
+    /// lost, and mended permissions would show only after a restart.
+    fn refresh(&mut self) -> Result<(), StoreError> {
+        let same = FileId::of(&self.path).is_some_and(|file| file == self.file);
+        if !same || self.access.read_only().is_some() {
+            *self = Store::open_with(&self.folder, self.options.clone())?;
+        }
+        Ok(())
+    }
+}
+
+/// A transaction; rolled back when dropped without [`Tx::commit`].
+pub struct Tx<'a> {
+    db: &'a Connection,
+    path: &'a Path,
+    writes: bool,
+    /// Set when writes failed half-way, so that the first half cannot be committed.
+    failed: Cell<bool>,
+}
+
+impl<'a> Tx<'a> {
+    fn begin(store: &'a Store, sql: &str, writes: bool) -> Result<Tx<'a>, StoreError> {
+        let tx = Tx {
+            db: &store.db,
+            path: &store.path,
+            writes,
+            failed: Cell::new(false),
+        };
+        tx.run(sql)?;
+        Ok(tx)
+    }
+
+    fn run(&self, sql: &str) -> Result<(), StoreError> {
+        let done = self
+            .db
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute([]));
+        self.at(done.map_err(Failure::from))?;
+        Ok(())
+    }
+
+    fn at<T>(&self, result: Result<T, Failure>) -> Result<T, StoreError> {
+        result.map_err(|failure| failure.at(self.path))
+    }
+
+    /// Runs a change; its failure is the end of the transaction.
+    fn change(&self, change: impl FnOnce() -> Result<(), Failure>) -> Result<(), StoreError> {
+        if !self.writes {
+            return Err(StoreError::ReadTransaction);
+        }
+        if self.failed.get() {
+            return Err(StoreError::Failed);
+        }
+        let result = self.at(change());
+        self.failed.set(result.is_err());
+        result
+    }
+
+    /// Returns the project that `root` is registered for.
+    ///
+    /// # Errors
+    /// A failing database, as with every method here.
+    pub fn project_of_root(&self, root: &str) -> Result<Option<ProjectRow>, StoreError> {
+        self.at(load::project(self.db, ProjectBy::Root, root))
+    }
+
+    /// Returns the oldest project of this remote key.
+    ///
+    /// # Errors
+    /// See [`Tx::project_of_root`].
+    pub fn project_of_remote_key(&self, key: &str) -> Result<Option<ProjectRow>, StoreError> {
+        self.at(load::project(self.db, ProjectBy::Remote, key))
+    }
+
+    /// Returns the oldest project of this repo key.
+    ///
+    /// # Errors
+    /// See [`Tx::project_of_root`].
+    pub fn project_of_repo_key(&self, key: &str) -> Result<Option<ProjectRow>, StoreError> {
+        self.at(load::project(self.db, ProjectBy::Repo, key))
+    }
+
+    /// Registers a project and one of its roots, as far as they are missing.
+    ///
+    /// A key that is not recorded yet is filled in; nothing recorded changes, nor does
+    /// the project of a root that has one.
+    ///
+    /// # Errors
+    /// See [`Tx::apply`].
+    pub fn register_project(
+        &self,
+        project: &ProjectRow,
+        root: &str,
+        at: i64,
+    ) -> Result<(), StoreError> {
+        self.change(|| apply::register_project(self.db, project, root, at))
+    }
+
+    /// Answers what a decision asks, for the project `project_id` in `root`.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownLoop`] for the lessons of a loop that does not exist.
+    pub fn answer(
+        &self,
+        project_id: &str,
+        root: &str,
+        query: &tools::Query,
+    ) -> Result<tools::Answer, StoreError> {
+        self.at(load::answer(self.db, project_id, root, query))
+    }
+
+    /// Applies the writes in order.
+    ///
+    /// # Errors
+    /// The first write that fails, by what it is about. The transaction can then only be
+    /// rolled back.
+    pub fn apply(&self, writes: &[tools::Write]) -> Result<(), StoreError> {
+        if writes.is_empty() {
+            return Ok(());
+        }
+        self.change(|| apply::apply(self.db, writes))
+    }
+
+    /// Returns the loop that has `slug` in `root`.
+    ///
+    /// # Errors
+    /// See [`Tx::project_of_root`].
+    pub fn loop_state(
+        &self,
+        root: &str,
+        slug: &str,
+    ) -> Result<Option<model::LoopState>, StoreError> {
+        self.at(load::loop_state(self.db, root, slug))
+    }
+
+    /// Returns the loop with this id.
+    ///
+    /// # Errors
+    /// See [`Tx::project_of_root`].
+    pub fn loop_state_by_id(&self, id: &str) -> Result<Option<model::LoopState>, StoreError> {
+        self.at(load::loop_state_by_id(self.db, id))
+    }
+
+    /// Returns a loop's lessons, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownLoop`].
+    pub fn memories(&self, loop_id: &str) -> Result<Vec<model::Memory>, StoreError> {
+        self.at(load::memories(self.db, loop_id))
+    }
+
+    /// Returns how far a loop's numbers have come.
+    ///
+    /// # Errors
+    /// See [`Tx::project_of_root`].
+    pub fn marks(&self, loop_id: &str) -> Result<Option<model::Marks>, StoreError> {
+        self.at(load::marks(self.db, loop_id))
+    }
+
+    /// Returns the first `limit` events whose number is greater than `after`, in order.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownLoop`].
+    pub fn events_after(
+        &self,
+        loop_id: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<model::Event>, StoreError> {
+        self.at(load::events_after(self.db, loop_id, after, limit))
+    }
+
+    /// Makes the changes lasting: they survive a kill and a power cut from here on.
+    ///
+    /// # Errors
+    /// [`StoreError::Failed`] after a failed write, or why SQLite cannot commit; all is
+    /// rolled back then.
+    pub fn commit(self) -> Result<(), StoreError> {
+        if self.failed.get() {
+            return Err(StoreError::Failed);
+        }
+        self.run("COMMIT")
+    }
+}
+
+impl Drop for Tx<'_> {
+    fn drop(&mut self) {
+        // Some failures (no room, I/O) make SQLite roll back by itself.
+        if !self.db.is_autocommit()
+            && let Err(error) = self.run("ROLLBACK")
+        {
+            tracing::error!("cannot roll back: {error}");
+        }
+    }
+}
