@@ -17,6 +17,9 @@ use super::open::{Options, connect};
 /// What marks a database as this program's: `LOOP` in ASCII.
 pub const APPLICATION_ID: i32 = 0x4c4f_4f50;
 
+/// The smallest page there is, and so the smallest database with any content, in bytes.
+const SMALLEST: u64 = 512;
+
 /// How far a database of ours is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
@@ -29,9 +32,14 @@ pub(super) enum State {
 /// Returns what `db` is to a program that knows `supported` versions.
 pub(super) fn judge(db: &Connection, path: &Path, supported: i32) -> Result<State, Failure> {
     let number = |pragma: &str| db.query_row(pragma, [], |row| row.get::<_, i32>(0));
+    // First of all: outside a transaction another process can fill the file between two
+    // statements, and what has content has its id as well.
+    let pages: i64 = db.query_row("PRAGMA page_count", [], |row| row.get(0))?;
     let application_id = number("PRAGMA application_id")?;
     let found = number("PRAGMA user_version")?;
-    if db.query_row("PRAGMA page_count", [], |row| row.get::<_, i64>(0))? == 0 {
+    // A write transaction gives an empty file its first page before anyone asks for it.
+    let begun = pages == 1 && !db.is_autocommit() && (application_id, found) == (0, 0);
+    if pages == 0 || (begun && !db.prepare("SELECT 1 FROM sqlite_schema")?.exists([])?) {
         return Ok(State::Empty);
     }
     let path = path.to_owned();
@@ -64,15 +72,22 @@ pub(super) fn main_file(path: &Path, options: &Options) -> Result<(), StoreError
     // journal, and takes a few milliseconds.
     const PATIENCE: u32 = 40;
     let journal = beside(path, "-journal");
+    // SQLite takes a file of one byte for an empty one and would write over it.
+    if std::fs::metadata(path).is_ok_and(|metadata| (1..SMALLEST).contains(&metadata.len())) {
+        return Err(StoreError::NotADatabase {
+            path: path.to_owned(),
+        });
+    }
     for left in (0..PATIENCE).rev() {
         // Through SQLite, not `File`: closing a file drops all locks that this process
         // has on it, those of SQLite's other connections too, and SQLite knows that.
+        let writing = journal.exists();
         let judged = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, true, options)
             .and_then(|db| judge(&db, path, options.supported()))
             .map_err(|failure| failure.at(path));
         match judged {
             Ok(_) => return Ok(()),
-            Err(_) if left > 0 && journal.exists() => {
+            Err(_) if left > 0 && (writing || journal.exists()) => {
                 std::thread::sleep(Duration::from_millis(5));
             }
             Err(error) => return Err(error),

@@ -93,7 +93,7 @@ pub(super) fn open(folder: &Path, options: Options) -> Result<Store, StoreError>
     let file = FileId::of(&path).ok_or_else(|| gone(&path))?;
     rustix::fs::access(&path, rustix::fs::Access::READ_OK)
         .map_err(|error| trouble("read", &path, error.into()))?;
-    if fs::metadata(&path).is_ok_and(|metadata| metadata.len() > 0) {
+    if !is_empty(&path) {
         main_file(&path, &options)?;
     }
     let (db, access, journal_mode) = match unwritable(&path) {
@@ -130,7 +130,7 @@ fn ensure_folder(path: &Path) -> Result<(), StoreError> {
             wanted,
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            if fs::symlink_metadata(path).is_ok() {
+            if is_link(path) {
                 let found = "a link to something that does not exist";
                 return Err(StoreError::WrongKind {
                     path: path.to_owned(),
@@ -172,7 +172,7 @@ fn ensure_file(path: &Path) -> Result<(), StoreError> {
             wanted,
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            if fs::symlink_metadata(path).is_ok() {
+            if is_link(path) {
                 let found = "a link to something that does not exist";
                 return Err(StoreError::WrongKind {
                     path: path.to_owned(),
@@ -193,6 +193,10 @@ fn ensure_file(path: &Path) -> Result<(), StoreError> {
         }
         Err(error) => Err(trouble("look at", path, error)),
     }
+}
+
+fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink())
 }
 
 fn kind(metadata: &Metadata) -> &'static str {
@@ -321,13 +325,14 @@ fn read_only(
         let mode: String = db.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
         Ok((db, state, mode))
     };
-    let opened = match open(false) {
-        // A log needs files beside it that cannot be made here. Where none is in use the
-        // main file is the whole database, and every call opens it anew.
-        Err(Failure::Sql(error)) if needs_files(&error) && log_is_empty(path) => open(true),
-        opened => opened,
-    };
-    let (db, state, mode) = opened.map_err(|failure| failure.at(path))?;
+    // Where no log or journal is in use the main file is the whole database. Read alone, it
+    // needs no log's files made beside it; every call opens it anew, so that one which came
+    // into use meanwhile is seen.
+    let alone = ["-wal", "-journal"]
+        .iter()
+        .all(|suffix| is_empty(&beside(path, suffix)));
+    let opened = open(alone);
+    let (db, state, mode) = opened.map_err(|failure: Failure| failure.at(path))?;
     let path = path.to_owned();
     match state {
         State::Version(version) if version == options.supported() => {
@@ -346,15 +351,8 @@ fn read_only(
     }
 }
 
-fn needs_files(error: &rusqlite::Error) -> bool {
-    matches!(
-        error.sqlite_error_code(),
-        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)
-    )
-}
-
-fn log_is_empty(path: &Path) -> bool {
-    fs::metadata(beside(path, "-wal")).map_or(true, |metadata| metadata.len() == 0)
+fn is_empty(path: &Path) -> bool {
+    fs::metadata(path).map_or(true, |metadata| metadata.len() == 0)
 }
 
 /// Brings the database into the journal mode that fits its file system, and returns

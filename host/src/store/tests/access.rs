@@ -24,7 +24,7 @@ fn scenario(task: &str) {
 }
 
 fn set(path: &Path, mode: u32) {
-    fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
 #[test]

@@ -207,8 +207,9 @@ fn what_stands_in_the_folders_place_is_named() {
 fn folders_and_files_are_for_their_owner() {
     let base = tempfile::tempdir().unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    let open_up =
-        |path: &Path| fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+    let set = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
 
     let made = base.path().join("a b/🦀?#%41/state");
     let mut store = Store::open(&made).unwrap();
@@ -219,8 +220,8 @@ fn folders_and_files_are_for_their_owner() {
     }
     drop(store);
     // Opened up by someone: closed again.
-    open_up(&made);
-    open_up(&made.join(FILE));
+    set(&made, 0o755);
+    set(&made.join(FILE), 0o644);
     drop(Store::open(&made).unwrap());
     assert_eq!((mode(&made), mode(&made.join(FILE))), (0o700, 0o600));
 
@@ -228,7 +229,7 @@ fn folders_and_files_are_for_their_owner() {
     let shared = base.path().join("shared");
     fs::create_dir(&shared).unwrap();
     fs::write(shared.join("other"), "").unwrap();
-    open_up(&shared);
+    set(&shared, 0o755);
     drop(Store::open(&shared).unwrap());
     assert_eq!((mode(&shared), mode(&shared.join(FILE))), (0o755, 0o600));
 }

@@ -32,7 +32,7 @@ fn impatient() -> Options {
 fn fresh() -> (TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open(folder.path()).unwrap();
-    write(&mut store, |tx| register(tx));
+    write(&mut store, register);
     (folder, store)
 }
 

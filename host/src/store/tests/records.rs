@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::sample::Sample;
 use super::*;
-use crate::store::record::{Part, Reader, Record, Sql};
+use crate::store::record::{Reader, Record, Sql};
 use tools::Write;
 
 /// The phases in an order that sorting would change.
@@ -127,7 +127,7 @@ fn all_rows<R: Record>(store: &Store, order: &str) -> Vec<R> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
     #[test]
     fn everything_reads_back_identical(seed: u64) {
         let mut sample = Sample::new(seed);
