@@ -36,9 +36,7 @@ fn main() {
 
 fn run() -> Result<(), String> {
     let manifest_dir = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
-    let workspace = manifest_dir
-        .parent()
-        .ok_or("the crate lies in no workspace")?;
+    let workspace = manifest_dir.parent().ok_or("the crate lies in no workspace")?;
     let out_dir = PathBuf::from(variable("OUT_DIR")?);
     let target = variable("TARGET")?.to_string_lossy().into_owned();
     let target_dir = guest::target_dir(&out_dir)?;
@@ -46,13 +44,7 @@ fn run() -> Result<(), String> {
     for path in ["build.rs", "build", "src/logic/engine_config.rs"] {
         watch(&manifest_dir.join(path));
     }
-    for path in [
-        "guest/src",
-        "guest/Cargo.toml",
-        "wit",
-        "Cargo.toml",
-        "Cargo.lock",
-    ] {
+    for path in ["guest/src", "guest/Cargo.toml", "wit", "Cargo.toml", "Cargo.lock"] {
         watch(&workspace.join(path));
     }
     for name in [COMPONENT_VARIABLE, guest::TOOLCHAIN_VARIABLE] {
@@ -68,8 +60,7 @@ fn run() -> Result<(), String> {
         }
         None => {
             let minimum = variable("CARGO_PKG_RUST_VERSION")?;
-            let toolchain =
-                guest::Toolchain::probe(&variable("RUSTC")?, &minimum.to_string_lossy())?;
+            let toolchain = guest::Toolchain::probe(&variable("RUSTC")?, &minimum.to_string_lossy())?;
             if let Some(path) = toolchain.watched() {
                 watch(path);
             }
@@ -86,10 +77,7 @@ fn run() -> Result<(), String> {
 
     let imports = component::imports(&bytes)?;
     if !imports.is_empty() {
-        return Err(format!(
-            "the logic must import nothing, but it imports {}",
-            imports.join(", ")
-        ));
+        return Err(format!("the logic must import nothing, but it imports {}", imports.join(", ")));
     }
     let machine_code = precompile(&bytes, &target)
         .map_err(|error| format!("cannot compile the component for {target}: {error:#}"))?;

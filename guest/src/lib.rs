@@ -35,6 +35,8 @@ mod clock;
 mod counter;
 mod desk;
 mod owed;
+// Nothing panics natively in a way that the host would have to read.
+#[cfg_attr(not(target_family = "wasm"), allow(dead_code))]
 mod panic;
 mod phase;
 mod plan;
@@ -68,6 +70,7 @@ End: loop_finish done when every task is complete, skipped or superseded, else a
 
 impl tools::Guest for Logic {
     fn about() -> tools::Identity {
+        panic::install();
         tools::Identity {
             name: "loop-state".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -76,6 +79,7 @@ impl tools::Guest for Logic {
     }
 
     fn tools() -> Vec<tools::Tool> {
+        panic::install();
         catalogue::TOOLS.iter().map(catalogue::Tool::published).collect()
     }
 
@@ -113,6 +117,7 @@ fn words(statuses: impl IntoIterator<Item = status::Status>) -> Vec<String> {
 
 impl rules::Guest for Logic {
     fn transitions(of: String) -> Result<Vec<rules::Transition>, rules::MoveRefusal> {
+        panic::install();
         let mode = mode(&of)?;
         let row = |from: &status::Status| rules::Transition {
             from: from.word().to_owned(),
@@ -122,6 +127,7 @@ impl rules::Guest for Logic {
     }
 
     fn check_transition(of: String, from: String, to: String) -> Result<Vec<String>, rules::MoveRefusal> {
+        panic::install();
         match status::check_move(mode(&of)?, status_word(&from)?, status_word(&to)?) {
             Ok(hops) => Ok(words(hops)),
             Err(status::IllegalMove::OnlyThrough(tool)) => {
@@ -138,6 +144,7 @@ impl rules::Guest for Logic {
         from: String,
         to: String,
     ) -> Result<Option<Vec<String>>, rules::MoveRefusal> {
+        panic::install();
         Ok(status::shortest_path(mode(&of)?, status_word(&from)?, status_word(&to)?).map(words))
     }
 
@@ -147,6 +154,7 @@ impl rules::Guest for Logic {
         tech: Option<String>,
         retries: u32,
     ) -> Result<rules::OwedStep, rules::MoveRefusal> {
+        panic::install();
         let owed = owed::next_step(mode(&of)?, status_word(&status)?, tech.as_deref(), retries);
         Ok(rules::OwedStep { point: owed.point.to_owned(), action: owed.action, agent: owed.agent })
     }

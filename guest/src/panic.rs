@@ -57,9 +57,7 @@ pub fn install() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         std::panic::set_hook(Box::new(|panic| {
-            let message = panic
-                .payload_as_str()
-                .unwrap_or("a panic without a message");
+            let message = panic.payload_as_str().unwrap_or("a panic without a message");
             let text = match panic.location() {
                 Some(place) => format!("{place}: {message}"),
                 None => message.to_owned(),

@@ -15,16 +15,12 @@ pub fn encode(module: &[u8]) -> Result<Vec<u8>, String> {
 
 /// The names of all that a component asks from its host.
 pub fn imports(component: &[u8]) -> Result<Vec<String>, String> {
-    let decoded = wit_component::decode(component)
-        .map_err(|error| format!("cannot read the component: {error:#}"))?;
+    let decoded =
+        wit_component::decode(component).map_err(|error| format!("cannot read the component: {error:#}"))?;
     let DecodedWasm::Component(resolve, world) = decoded else {
         return Err("the file is a WIT package, not a component".to_owned());
     };
-    Ok(resolve.worlds[world]
-        .imports
-        .keys()
-        .map(|key| resolve.name_world_key(key))
-        .collect())
+    Ok(resolve.worlds[world].imports.keys().map(|key| resolve.name_world_key(key)).collect())
 }
 
 /// Writes a file so that whoever reads it meanwhile finds the old or the new one.

@@ -54,36 +54,23 @@ impl Toolchain {
     pub fn probe(rustc: &OsStr, minimum: &str) -> Result<Self, String> {
         let forced = std::env::var(TOOLCHAIN_VARIABLE).unwrap_or_default();
         let found = match forced.as_str() {
-            "" => Self::rustup(rustc).or_else(|rustup| {
-                Self::debian(minimum).map_err(|debian| format!("{rustup}; {debian}"))
-            }),
+            "" => Self::rustup(rustc)
+                .or_else(|rustup| Self::debian(minimum).map_err(|debian| format!("{rustup}; {debian}"))),
             "rustup" => Self::rustup(rustc),
             "debian" => Self::debian(minimum),
             other => {
-                return Err(format!(
-                    "{TOOLCHAIN_VARIABLE} is `{other}`; it takes `rustup` or `debian`"
-                ));
+                return Err(format!("{TOOLCHAIN_VARIABLE} is `{other}`; it takes `rustup` or `debian`"));
             }
         };
-        found.map_err(|why| {
-            format!("nothing here compiles for {WASM_TARGET}: {why}; run `make toolchain`")
-        })
+        found.map_err(|why| format!("nothing here compiles for {WASM_TARGET}: {why}; run `make toolchain`"))
     }
 
     fn rustup(rustc: &OsStr) -> Result<Self, String> {
-        let library = ask(
-            rustc,
-            &["--print", "target-libdir", "--target", WASM_TARGET],
-        )?;
+        let library = ask(rustc, &["--print", "target-libdir", "--target", WASM_TARGET])?;
         if Path::new(&library).is_dir() {
-            Ok(Self::Rustup {
-                rustc: rustc.to_owned(),
-            })
+            Ok(Self::Rustup { rustc: rustc.to_owned() })
         } else {
-            Err(format!(
-                "{} has no library for it in {library}",
-                rustc.display()
-            ))
+            Err(format!("{} has no library for it in {library}", rustc.display()))
         }
     }
 
@@ -131,10 +118,7 @@ impl Guest<'_> {
     pub fn build(&self, toolchain: &Toolchain, cargo: &OsStr) -> Result<Vec<u8>, String> {
         let mut command = Command::new(cargo);
         clean_environment(&mut command);
-        let mut remapped = vec![
-            (self.workspace.to_path_buf(), "/loop-state"),
-            (cargo_home()?, "/cargo"),
-        ];
+        let mut remapped = vec![(self.workspace.to_path_buf(), "/loop-state"), (cargo_home()?, "/cargo")];
         command
             .current_dir(self.workspace)
             .args(["build", "--locked", "--lib"])
@@ -192,11 +176,7 @@ impl Guest<'_> {
             ));
         }
         let name = self.package.replace('-', "_");
-        let module = self
-            .target_dir
-            .join(WASM_TARGET)
-            .join(PROFILE)
-            .join(format!("{name}.wasm"));
+        let module = self.target_dir.join(WASM_TARGET).join(PROFILE).join(format!("{name}.wasm"));
         std::fs::read(&module).map_err(|error| format!("cannot read {}: {error}", module.display()))
     }
 }
@@ -206,26 +186,11 @@ impl Guest<'_> {
 /// Any of it could change the guest's bytes or make the two builds rebuild each
 /// other's work in turns. How to reach the registries stays.
 fn clean_environment(command: &mut Command) {
-    const KEPT: [&str; 6] = [
-        "CARGO_HOME",
-        "CARGO_NET_",
-        "CARGO_HTTP_",
-        "CARGO_REGISTRIES_",
-        "CARGO_REGISTRY_",
-        "CARGO_SOURCE_",
-    ];
+    const KEPT: [&str; 6] =
+        ["CARGO_HOME", "CARGO_NET_", "CARGO_HTTP_", "CARGO_REGISTRIES_", "CARGO_REGISTRY_", "CARGO_SOURCE_"];
     const REMOVED: [&str; 4] = ["CARGO", "RUST", "CLIPPY_", "DEP_"];
-    const REMOVED_WHOLE: [&str; 9] = [
-        "TARGET",
-        "HOST",
-        "PROFILE",
-        "OPT_LEVEL",
-        "DEBUG",
-        "NUM_JOBS",
-        "OUT_DIR",
-        "MAKEFLAGS",
-        "MFLAGS",
-    ];
+    const REMOVED_WHOLE: [&str; 9] =
+        ["TARGET", "HOST", "PROFILE", "OPT_LEVEL", "DEBUG", "NUM_JOBS", "OUT_DIR", "MAKEFLAGS", "MFLAGS"];
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| text.starts_with(prefix));
@@ -267,11 +232,7 @@ fn ask(program: &OsStr, arguments: &[&str]) -> Result<String, String> {
         .output()
         .map_err(|error| format!("cannot run {}: {error}", program.display()))?;
     if !output.status.success() {
-        return Err(format!(
-            "{} {} failed",
-            program.display(),
-            arguments.join(" ")
-        ));
+        return Err(format!("{} {} failed", program.display(), arguments.join(" ")));
     }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

@@ -73,9 +73,5 @@ fn main() -> anyhow::Result<()> {
 fn log_to_stderr() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("LOOP_STATE_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .init();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
 }

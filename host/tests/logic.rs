@@ -14,11 +14,8 @@ use wasmtime::component::Component;
 /// Far above what any machine needs, far below the default time of a call.
 const SOON: Duration = Duration::from_secs(5);
 
-const LIMITS: Limits = Limits {
-    memory_bytes: 32 << 20,
-    call_time: Duration::from_millis(200),
-    stack_bytes: 512 * 1024,
-};
+const LIMITS: Limits =
+    Limits { memory_bytes: 32 << 20, call_time: Duration::from_millis(200), stack_bytes: 512 * 1024 };
 
 fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
@@ -32,10 +29,7 @@ fn load(bytes: &[u8], limits: Limits) -> Result<Logic, LogicError> {
 }
 
 fn call(tool: &str) -> tools::Call {
-    tools::Call {
-        tool: tool.to_owned(),
-        arguments: "{}".to_owned(),
-    }
+    tools::Call { tool: tool.to_owned(), arguments: "{}".to_owned() }
 }
 
 fn facts() -> tools::Facts {
@@ -103,18 +97,13 @@ fn a_panic_is_told_with_its_place() {
     for (component, name) in [(FAULTY, "plain"), (FAULTY_WASI, "wasi")] {
         let logic = load(component, LIMITS).unwrap();
         let text = decide(&logic, "panic").unwrap_err().to_string();
-        for part in [
-            "tests/components/faulty/src/lib.rs:",
-            "this tool always panics: {}",
-            "nothing was changed",
-        ] {
+        for part in
+            ["tests/components/faulty/src/lib.rs:", "this tool always panics: {}", "nothing was changed"]
+        {
             assert!(text.contains(part), "{name}: {text}");
         }
         let text = decide(&logic, "index").unwrap_err().to_string();
-        assert!(
-            text.contains("the len is 3 but the index is 7"),
-            "{name}: {text}"
-        );
+        assert!(text.contains("the len is 3 but the index is 7"), "{name}: {text}");
     }
 }
 
@@ -139,10 +128,7 @@ fn one_session_serves_many_calls() {
 
 #[test]
 fn a_call_is_cancelled_from_another_thread() {
-    let unlimited = Limits {
-        call_time: Duration::from_secs(3600),
-        ..LIMITS
-    };
+    let unlimited = Limits { call_time: Duration::from_secs(3600), ..LIMITS };
     let logic = load(FAULTY, unlimited).unwrap();
     let cancel = Cancel::default();
     let mut session = logic.session(&cancel).unwrap();
@@ -179,11 +165,8 @@ fn calls_run_side_by_side_and_fail_alone() {
 fn the_embedded_logic_imports_nothing() {
     let engine = wasmtime::Engine::default();
     let component = Component::from_binary(&engine, logic::COMPONENT).unwrap();
-    let imports: Vec<_> = component
-        .component_type()
-        .imports(&engine)
-        .map(|(name, _)| name.to_owned())
-        .collect();
+    let imports: Vec<_> =
+        component.component_type().imports(&engine).map(|(name, _)| name.to_owned()).collect();
     assert_eq!(imports, Vec::<String>::new());
 }
 
@@ -194,12 +177,7 @@ fn the_embedded_logic_answers() {
     assert!(!identity.name.is_empty() && !identity.version.is_empty());
     assert!(identity.instructions.len() <= 1500);
     logic.tools().unwrap();
-    match logic
-        .session(&Cancel::default())
-        .unwrap()
-        .decide(&call("no such tool"), &facts())
-        .unwrap()
-    {
+    match logic.session(&Cancel::default()).unwrap().decide(&call("no such tool"), &facts()).unwrap() {
         tools::Decision::Done(outcome) => assert!(outcome.refused),
         tools::Decision::Need(queries) => panic!("asked for {queries:?}"),
     }
@@ -233,20 +211,14 @@ fn a_component_that_does_not_fit_is_refused_by_name() {
     let unknown_import = r#"(component
         (import "acme:weather/now@1.0.0" (instance (export "sunny" (func (result bool))))))"#;
     for (text, parts) in [
-        (
-            "(component)",
-            &["loop-state:logic/model@", "nothing of the contract"][..],
-        ),
+        ("(component)", &["loop-state:logic/model@", "nothing of the contract"][..]),
         (other_version, &["loop-state:logic/tools@7.0.0"]),
         (unknown_import, &["acme:weather/now@1.0.0"]),
     ] {
         let error = load(&wat::parse_str(text).unwrap(), LIMITS).unwrap_err();
         assert!(matches!(error, LogicError::Misfit { .. }), "{error:?}");
         for part in parts.iter().chain(&["logic.wasm"]) {
-            assert!(
-                error.to_string().contains(part),
-                "{part} is not in: {error}"
-            );
+            assert!(error.to_string().contains(part), "{part} is not in: {error}");
         }
     }
 }
@@ -272,10 +244,7 @@ fn a_cached_logic_is_the_same_and_a_damaged_entry_is_made_anew() {
     let run = || {
         let logic = Logic::from_file_within(&path, Some(&cache), LIMITS).unwrap();
         assert_eq!(kind(decide(&logic, "ok")), "ok");
-        let entries: Vec<_> = std::fs::read_dir(&cache)
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .collect();
+        let entries: Vec<_> = std::fs::read_dir(&cache).unwrap().map(|entry| entry.unwrap().path()).collect();
         let [entry] = entries.as_slice() else {
             panic!("one entry, not {entries:?}");
         };

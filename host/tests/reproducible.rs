@@ -40,30 +40,16 @@ fn the_logic_is_the_same_from_another_folder() {
     let toolchain = guest::Toolchain::probe(&variable("RUSTC", "rustc"), minimum).unwrap();
     assert!(!toolchain.to_string().is_empty());
     let build = |workspace: &Path, target_dir: &Path| {
-        guest::Guest {
-            workspace,
-            package: "loop-logic",
-            features: &[],
-            target_dir,
-        }
-        .build(&toolchain, &variable("CARGO", "cargo"))
-        .unwrap()
+        guest::Guest { workspace, package: "loop-logic", features: &[], target_dir }
+            .build(&toolchain, &variable("CARGO", "cargo"))
+            .unwrap()
     };
     let target = guest::target_dir(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
     let first = build(here, &target.join("guest-build"));
     let second = build(&there, &temporary.path().join("target"));
-    assert!(
-        first == second,
-        "{} and {} bytes differ",
-        first.len(),
-        second.len()
-    );
+    assert!(first == second, "{} and {} bytes differ", first.len(), second.len());
     for part in [here, temporary.path()] {
         let part = part.to_str().unwrap().as_bytes();
-        assert_eq!(
-            memchr::memmem::find(&first, part),
-            None,
-            "it names a folder"
-        );
+        assert_eq!(memchr::memmem::find(&first, part), None, "it names a folder");
     }
 }

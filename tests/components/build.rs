@@ -21,10 +21,7 @@ fn main() {
 
 fn run() -> Result<(), String> {
     let manifest_dir = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
-    let workspace = manifest_dir
-        .ancestors()
-        .nth(2)
-        .ok_or("the crate lies in no workspace")?;
+    let workspace = manifest_dir.ancestors().nth(2).ok_or("the crate lies in no workspace")?;
     let out_dir = PathBuf::from(variable("OUT_DIR")?);
     for path in [
         "tests/components/build.rs",

@@ -353,7 +353,6 @@ impl Drop for Client {
 /// # Panics
 ///
 /// When it is a protocol error, or the text and the structured content differ.
-#[must_use]
 pub fn read_answer(answer: &Value) -> Result<Value, String> {
     let result = &answer["result"];
     assert!(result.is_object(), "no result: {answer}");

@@ -145,7 +145,7 @@ impl<'a> Inline<'a> {
                 at += 1;
                 continue;
             }
-            if b < 0x20 || b >= 0x7f {
+            if !(0x20..0x7f).contains(&b) {
                 let Some(c) = self.text[at..].chars().next() else {
                     break;
                 };

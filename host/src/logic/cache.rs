@@ -38,10 +38,7 @@ impl Entry {
             // Writing to a string cannot fail.
             let _ = write!(name, "{byte:02x}");
         }
-        Self {
-            folder: folder.to_owned(),
-            file: folder.join(name + ".cwasm"),
-        }
+        Self { folder: folder.to_owned(), file: folder.join(name + ".cwasm") }
     }
 
     /// The machine code, when there is an entry that can be trusted.
@@ -81,15 +78,10 @@ impl Entry {
     }
 
     fn write(&self, code: &[u8]) -> io::Result<()> {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.folder)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         ours(&fs::symlink_metadata(&self.folder)?)?;
         // Readers find the old or the new file, whole; two writers write the same.
-        let temporary = self
-            .file
-            .with_extension(format!("{}.tmp", std::process::id()));
+        let temporary = self.file.with_extension(format!("{}.tmp", std::process::id()));
         let written = (|| {
             let mut file = create(&temporary)?;
             file.write_all(&MAGIC)?;

@@ -51,10 +51,7 @@ pub enum LogicError {
         what: String,
     },
     /// No clock could be started to watch over the call, so it was not made.
-    #[error(
-        "no thread could be started to watch over the logic: {source}; {}",
-        UNCHANGED
-    )]
+    #[error("no thread could be started to watch over the logic: {source}; {}", UNCHANGED)]
     Unwatched {
         /// What the system says.
         source: io::Error,
@@ -118,19 +115,13 @@ impl LogicError {
                     .or_else(|| Some(said.trim().to_owned()).filter(|said| !said.is_empty()));
                 match message {
                     Some(message) => Self::Panicked { message },
-                    None => Self::Trapped {
-                        what: Trap::UnreachableCodeReached.to_string(),
-                    },
+                    None => Self::Trapped { what: Trap::UnreachableCodeReached.to_string() },
                 }
             }
-            Some(trap) => Self::Trapped {
-                what: trap.to_string(),
-            },
+            Some(trap) => Self::Trapped { what: trap.to_string() },
             // The root alone: what is wrapped around it are a backtrace and a
             // dump, which no caller can use.
-            None => Self::Trapped {
-                what: error.root_cause().to_string(),
-            },
+            None => Self::Trapped { what: error.root_cause().to_string() },
         }
     }
 }

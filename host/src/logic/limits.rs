@@ -24,11 +24,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            memory_bytes: 256 << 20,
-            call_time: Duration::from_secs(10),
-            stack_bytes: DEFAULT_STACK_BYTES,
-        }
+        Self { memory_bytes: 256 << 20, call_time: Duration::from_secs(10), stack_bytes: DEFAULT_STACK_BYTES }
     }
 }
 
@@ -53,12 +49,7 @@ pub(super) struct Guard {
 
 impl Guard {
     pub fn new(limits: Limits, cancel: Cancel) -> Self {
-        Self {
-            limits,
-            cancel,
-            started: Instant::now(),
-            used_bytes: 0,
-        }
+        Self { limits, cancel, started: Instant::now(), used_bytes: 0 }
     }
 
     /// Starts the clock of one invocation.
@@ -129,10 +120,7 @@ mod tests {
 
     #[test]
     fn memories_and_tables_share_one_account() {
-        let limits = Limits {
-            memory_bytes: 1000,
-            ..Limits::default()
-        };
+        let limits = Limits { memory_bytes: 1000, ..Limits::default() };
         let mut guard = Guard::new(limits, Cancel::default());
         assert!(guard.memory_growing(0, 600, None).unwrap());
         assert!(guard.table_growing(0, 50, None).unwrap());

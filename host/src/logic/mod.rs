@@ -53,9 +53,7 @@ pub struct Logic {
 
 impl std::fmt::Debug for Logic {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Logic")
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
+        f.debug_struct("Logic").field("limits", &self.limits).finish_non_exhaustive()
     }
 }
 
@@ -73,8 +71,8 @@ impl Logic {
         // of `engine_config`, and are part of the program: whoever could change
         // them could change the program itself.
         #[allow(unsafe_code)]
-        let component = unsafe { Component::deserialize(&engine, MACHINE_CODE) }
-            .map_err(|error| misfit(path, &error))?;
+        let component =
+            unsafe { Component::deserialize(&engine, MACHINE_CODE) }.map_err(|error| misfit(path, &error))?;
         Self::new(path, engine, &component, limits)
     }
 
@@ -94,32 +92,21 @@ impl Logic {
         cache_dir: Option<&Path>,
         limits: Limits,
     ) -> Result<Self, LogicError> {
-        let bytes = read(path).map_err(|source| LogicError::Unreadable {
-            path: path.to_owned(),
-            source,
-        })?;
+        let bytes = read(path).map_err(|source| LogicError::Unreadable { path: path.to_owned(), source })?;
         let engine = engine(path, limits)?;
         let entry = cache_dir.map(|folder| cache::Entry::new(folder, &engine, &bytes));
-        let cached = entry
-            .as_ref()
-            .and_then(cache::Entry::load)
-            .and_then(|code| {
-                // SAFETY: `load` returns only what this user alone could have written,
-                // unchanged since this program wrote it from a compiler's result.
-                #[allow(unsafe_code)]
-                let component = unsafe { Component::deserialize(&engine, code) };
-                component
-                    .inspect_err(|error| tracing::warn!(%error, "cached machine code does not fit"))
-                    .ok()
-            });
+        let cached = entry.as_ref().and_then(cache::Entry::load).and_then(|code| {
+            // SAFETY: `load` returns only what this user alone could have written,
+            // unchanged since this program wrote it from a compiler's result.
+            #[allow(unsafe_code)]
+            let component = unsafe { Component::deserialize(&engine, code) };
+            component.inspect_err(|error| tracing::warn!(%error, "cached machine code does not fit")).ok()
+        });
         let component = match cached {
             Some(component) => component,
             None => {
                 let compiled = Component::from_binary(&engine, &bytes).map_err(|error| {
-                    LogicError::Compile {
-                        path: path.to_owned(),
-                        what: format!("{error:#}"),
-                    }
+                    LogicError::Compile { path: path.to_owned(), what: format!("{error:#}") }
                 })?;
                 if let Some(entry) = &entry {
                     match compiled.serialize() {
@@ -133,44 +120,23 @@ impl Logic {
         Self::new(path, engine, &component, limits)
     }
 
-    fn new(
-        path: &Path,
-        engine: Engine,
-        component: &Component,
-        limits: Limits,
-    ) -> Result<Self, LogicError> {
+    fn new(path: &Path, engine: Engine, component: &Component, limits: Limits) -> Result<Self, LogicError> {
         let mut linker = Linker::new(&engine);
         let ty = component.component_type();
-        if ty
-            .imports(&engine)
-            .any(|(name, _)| name.starts_with("wasi:"))
-        {
+        if ty.imports(&engine).any(|(name, _)| name.starts_with("wasi:")) {
             sandbox::add_wasi(&mut linker).map_err(|error| misfit(path, &error))?;
         }
-        let pre = linker
-            .instantiate_pre(component)
-            .map_err(|error| misfit(path, &error))?;
+        let pre = linker.instantiate_pre(component).map_err(|error| misfit(path, &error))?;
         let pre = LogicBindingsPre::new(pre).map_err(|error| {
-            let offered: Vec<_> = ty
-                .exports(&engine)
-                .map(|(name, _)| name)
-                .filter(|name| name.starts_with(CONTRACT))
-                .collect();
+            let offered: Vec<_> =
+                ty.exports(&engine).map(|(name, _)| name).filter(|name| name.starts_with(CONTRACT)).collect();
             let offered = match offered.as_slice() {
                 [] => "nothing of the contract".to_owned(),
                 names => names.join(", "),
             };
-            LogicError::Misfit {
-                path: path.to_owned(),
-                what: format!("{error:#}; it exports {offered}"),
-            }
+            LogicError::Misfit { path: path.to_owned(), what: format!("{error:#}; it exports {offered}") }
         })?;
-        Ok(Self {
-            ticker: Ticker::new(&engine),
-            engine,
-            pre,
-            limits,
-        })
+        Ok(Self { ticker: Ticker::new(&engine), engine, pre, limits })
     }
 
     /// Who the logic is.
@@ -194,14 +160,8 @@ impl Logic {
         let mut store = Store::new(&self.engine, State::new(guard));
         store.limiter(|state| &mut state.guard);
         store.epoch_deadline_callback(|state| state.data().guard.tick());
-        let instance = watched(&mut store, &self.ticker, |store| {
-            self.pre.instantiate(store)
-        })?;
-        Ok(Session {
-            store,
-            instance,
-            ticker: &self.ticker,
-        })
+        let instance = watched(&mut store, &self.ticker, |store| self.pre.instantiate(store))?;
+        Ok(Session { store, instance, ticker: &self.ticker })
     }
 }
 
@@ -227,11 +187,7 @@ impl Session<'_> {
         call: &tools::Call,
         facts: &tools::Facts,
     ) -> Result<tools::Decision, LogicError> {
-        self.invoke(|logic, store| {
-            logic
-                .loop_state_logic_tools()
-                .call_decide(store, call, facts)
-        })
+        self.invoke(|logic, store| logic.loop_state_logic_tools().call_decide(store, call, facts))
     }
 
     /// Renders every view of a loop whole; `memories` are all of its lessons,
@@ -269,9 +225,7 @@ fn watched<T>(
     run: impl FnOnce(&mut Store<State>) -> wasmtime::Result<T>,
 ) -> Result<T, LogicError> {
     store.data_mut().guard.start()?;
-    let ticking = ticker
-        .run()
-        .map_err(|source| LogicError::Unwatched { source })?;
+    let ticking = ticker.run().map_err(|source| LogicError::Unwatched { source })?;
     store.set_epoch_deadline(1);
     let result = run(store);
     drop(ticking);
@@ -295,17 +249,12 @@ fn engine(path: &Path, limits: Limits) -> Result<Engine, LogicError> {
 }
 
 fn misfit(path: &Path, error: &wasmtime::Error) -> LogicError {
-    LogicError::Misfit {
-        path: PathBuf::from(path),
-        what: format!("{error:#}"),
-    }
+    LogicError::Misfit { path: PathBuf::from(path), what: format!("{error:#}") }
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?
-        .take(MAX_COMPONENT + 1)
-        .read_to_end(&mut bytes)?;
+    File::open(path)?.take(MAX_COMPONENT + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_COMPONENT {
         return Err(io::Error::new(
             io::ErrorKind::FileTooLarge,

@@ -14,10 +14,7 @@ use form::{HEADER, MARK, MAX_TEXT, checksum};
 
 /// Finds the panic record in the memory of a component that trapped.
 pub(super) fn in_dump<T>(dump: &WasmCoreDump, store: &Store<T>) -> Option<String> {
-    dump.memories()
-        .iter()
-        .find_map(|memory| in_memory(memory.data(store.as_context())))
-        .map(str::to_owned)
+    dump.memories().iter().find_map(|memory| in_memory(memory.data(store.as_context()))).map(str::to_owned)
 }
 
 fn in_memory(memory: &[u8]) -> Option<&str> {

@@ -12,9 +12,7 @@ use wasmtime_wasi::p2::bindings::sync::io::poll::{self, Host, HostPollable};
 use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
 use wasmtime_wasi::p2::{DynPollable, add_to_linker_sync};
 use wasmtime_wasi::random::Deterministic;
-use wasmtime_wasi::{
-    HostMonotonicClock, HostWallClock, ResourceTable, WasiCtx, WasiCtxView, WasiView,
-};
+use wasmtime_wasi::{HostMonotonicClock, HostWallClock, ResourceTable, WasiCtx, WasiCtxView, WasiView};
 
 use super::limits::Guard;
 
@@ -67,22 +65,14 @@ impl Wasi {
             .allow_tcp(false)
             .allow_udp(false)
             .build();
-        Self {
-            context,
-            table: ResourceTable::new(),
-            stderr,
-            taken: 0,
-        }
+        Self { context, table: ResourceTable::new(), stderr, taken: 0 }
     }
 }
 
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         let wasi = self.wasi.get_or_insert_with(Wasi::new);
-        WasiCtxView {
-            ctx: &mut wasi.context,
-            table: &mut wasi.table,
-        }
+        WasiCtxView { ctx: &mut wasi.context, table: &mut wasi.table }
     }
 }
 
@@ -128,9 +118,7 @@ impl HasData for Unwaiting {
 struct Poll<'a>(&'a mut ResourceTable);
 
 fn would_wait<T>() -> Result<T> {
-    Err(wasmtime::Error::msg(
-        "it waits for something, and no logic may wait",
-    ))
+    Err(wasmtime::Error::msg("it waits for something, and no logic may wait"))
 }
 
 impl Host for Poll<'_> {

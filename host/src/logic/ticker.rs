@@ -52,10 +52,7 @@ impl Shared {
 
 impl Ticker {
     pub fn new(engine: &Engine) -> Self {
-        Self {
-            shared: Arc::default(),
-            engine: engine.weak(),
-        }
+        Self { shared: Arc::default(), engine: engine.weak() }
     }
 
     /// Ticks until the returned value is dropped.
@@ -105,17 +102,10 @@ fn tick(shared: &Shared, engine: &EngineWeak) {
     while !state.closed {
         if state.running == 0 {
             state.thread = Thread::Parked;
-            state = shared
-                .wake
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = shared.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
             continue;
         }
-        state = shared
-            .wake
-            .wait_timeout(state, TICK)
-            .unwrap_or_else(PoisonError::into_inner)
-            .0;
+        state = shared.wake.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0;
         // The engine goes when its logic and all of its sessions are gone.
         let Some(engine) = engine.upgrade() else {
             return;

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
-    CustomRequest, CustomResult, DiscoverResult, ErrorCode, ErrorData, Implementation,
-    InitializeRequestParams, InitializeResult, ListToolsResult, MetaObject, PaginatedRequestParams,
-    ServerCapabilities, ServerConfig, Tool as WireTool, ToolAnnotations,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
+    CustomResult, DiscoverResult, ErrorCode, ErrorData, Implementation, InitializeRequestParams,
+    InitializeResult, ListToolsResult, MetaObject, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    Tool as WireTool, ToolAnnotations,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -42,18 +42,8 @@ pub(super) struct Handler {
 }
 
 impl Handler {
-    pub(super) fn new(
-        backend: Arc<dyn Backend>,
-        options: Options,
-        jobs: mpsc::Sender<Job>,
-    ) -> Self {
-        Self {
-            backend,
-            options,
-            jobs: Mutex::new(jobs),
-            identity: OnceCell::new(),
-            tools: OnceCell::new(),
-        }
+    pub(super) fn new(backend: Arc<dyn Backend>, options: Options, jobs: mpsc::Sender<Job>) -> Self {
+        Self { backend, options, jobs: Mutex::new(jobs), identity: OnceCell::new(), tools: OnceCell::new() }
     }
 
     async fn identity(&self) -> Result<&Identity, ErrorData> {
@@ -74,9 +64,7 @@ impl Handler {
             for left_out in left_out {
                 tracing::warn!("{left_out}");
             }
-            let published = fit
-                .into_iter()
-                .filter(|fit| fit.tool.profile <= self.options.profile);
+            let published = fit.into_iter().filter(|fit| fit.tool.profile <= self.options.profile);
             Ok(published.map(publish).collect())
         };
         self.tools.get_or_try_init(load).await.map_err(internal)
@@ -84,10 +72,7 @@ impl Handler {
 
     /// Returns what a result carries in its `_meta`, under the rules that the
     /// request asked for.
-    async fn meta(
-        &self,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<Option<MetaObject>, ErrorData> {
+    async fn meta(&self, context: &RequestContext<RoleServer>) -> Result<Option<MetaObject>, ErrorData> {
         if !speaks_for_itself(context) {
             return Ok(None);
         }
@@ -110,12 +95,7 @@ impl Handler {
         let jobs = self.jobs.lock().await;
         let tool = request.name.into_owned();
         let (reply, result) = oneshot::channel();
-        let job = Job {
-            tool: tool.clone(),
-            arguments: request.arguments.unwrap_or_default(),
-            cancel,
-            reply,
-        };
+        let job = Job { tool: tool.clone(), arguments: request.arguments.unwrap_or_default(), cancel, reply };
         let reply = match jobs.send(job).await {
             Ok(()) => result.await.ok(),
             Err(_) => None,
@@ -209,10 +189,7 @@ impl ServerHandler for Handler {
 
 /// Returns whether the request follows the rules without a handshake.
 fn speaks_for_itself(context: &RequestContext<RoleServer>) -> bool {
-    context
-        .meta
-        .protocol_version()
-        .is_some_and(|version| version > NEWEST_WITH_INITIALIZE)
+    context.meta.protocol_version().is_some_and(|version| version > NEWEST_WITH_INITIALIZE)
 }
 
 fn internal(text: String) -> ErrorData {
@@ -232,9 +209,7 @@ fn publish(Fit { tool, schema }: Fit) -> WireTool {
         .idempotent(tool.idempotent)
         // Every tool works on the project's own records.
         .open_world(false);
-    WireTool::new(tool.name, tool.description, schema)
-        .with_title(tool.title)
-        .with_annotations(hints)
+    WireTool::new(tool.name, tool.description, schema).with_title(tool.title).with_annotations(hints)
 }
 
 fn refused(text: String) -> CallToolResult {
@@ -262,11 +237,7 @@ fn shorten(text: &mut String) {
     if text.len() <= TEXT_BYTES_MAX {
         return;
     }
-    tracing::warn!(
-        bytes = text.len(),
-        limit = TEXT_BYTES_MAX,
-        "the instructions are too long and were cut"
-    );
+    tracing::warn!(bytes = text.len(), limit = TEXT_BYTES_MAX, "the instructions are too long and were cut");
     let mut end = TEXT_BYTES_MAX - MARK.len();
     while !text.is_char_boundary(end) {
         end -= 1;

@@ -22,25 +22,11 @@ const NAME_CHARS_MAX: usize = 40;
 const TOP_LEVEL_FORBIDDEN: [&str; 5] = ["anyOf", "oneOf", "allOf", "enum", "not"];
 
 /// Members that some client refuses, loses or misreads anywhere.
-const FORBIDDEN: [&str; 5] = [
-    "$ref",
-    "prefixItems",
-    "const",
-    "format",
-    "patternProperties",
-];
+const FORBIDDEN: [&str; 5] = ["$ref", "prefixItems", "const", "format", "patternProperties"];
 
 /// Members that hold one schema; some may be a boolean as well.
-const HOLDS_ONE: [&str; 8] = [
-    "items",
-    "additionalProperties",
-    "not",
-    "if",
-    "then",
-    "else",
-    "contains",
-    "propertyNames",
-];
+const HOLDS_ONE: [&str; 8] =
+    ["items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"];
 
 /// Members that hold a list of schemas.
 const HOLDS_LIST: [&str; 3] = ["anyOf", "oneOf", "allOf"];
@@ -111,11 +97,7 @@ pub struct LeftOut {
 
 impl fmt::Display for LeftOut {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "tool {:?} is left out of the list: {}",
-            self.tool, self.fault
-        )
+        write!(formatter, "tool {:?} is left out of the list: {}", self.tool, self.fault)
     }
 }
 
@@ -126,18 +108,11 @@ pub fn lint(tools: Vec<Tool>) -> (Vec<Fit>, Vec<LeftOut>) {
     let (mut fit, mut left_out) = (Vec::new(), Vec::new());
     for tool in tools {
         let checked = check(&tool).and_then(|schema| {
-            if names.insert(tool.name.clone()) {
-                Ok(schema)
-            } else {
-                Err(Fault::NameTaken)
-            }
+            if names.insert(tool.name.clone()) { Ok(schema) } else { Err(Fault::NameTaken) }
         });
         match checked {
             Ok(schema) => fit.push(Fit { tool, schema }),
-            Err(fault) => left_out.push(LeftOut {
-                tool: tool.name,
-                fault,
-            }),
+            Err(fault) => left_out.push(LeftOut { tool: tool.name, fault }),
         }
     }
     (fit, left_out)
@@ -167,10 +142,7 @@ pub fn check(tool: &Tool) -> Result<Map<String, Value>, Fault> {
     if !is_object || !schema.get("properties").is_some_and(Value::is_object) {
         return Err(Fault::NotObject);
     }
-    if let Some(member) = TOP_LEVEL_FORBIDDEN
-        .into_iter()
-        .find(|member| schema.contains_key(*member))
-    {
+    if let Some(member) = TOP_LEVEL_FORBIDDEN.into_iter().find(|member| schema.contains_key(*member)) {
         return Err(Fault::TopLevel(member));
     }
     walk(&schema, "")?;
@@ -180,22 +152,14 @@ pub fn check(tool: &Tool) -> Result<Map<String, Value>, Fault> {
 fn is_name(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_lowercase())
         && name.len() <= NAME_CHARS_MAX
-        && name
-            .chars()
-            .all(|each| each.is_ascii_alphanumeric() || each == '_')
+        && name.chars().all(|each| each.is_ascii_alphanumeric() || each == '_')
 }
 
 /// Checks a schema and all that it holds. The parser's own limit on nesting
 /// bounds the depth.
 fn walk(schema: &Map<String, Value>, place: &str) -> Result<(), Fault> {
-    if let Some(member) = FORBIDDEN
-        .into_iter()
-        .find(|member| schema.contains_key(*member))
-    {
-        return Err(Fault::Member {
-            place: place.to_owned(),
-            member,
-        });
+    if let Some(member) = FORBIDDEN.into_iter().find(|member| schema.contains_key(*member)) {
+        return Err(Fault::Member { place: place.to_owned(), member });
     }
     match schema.get("type") {
         Some(Value::String(kind)) if kind == "array" => {
@@ -214,23 +178,12 @@ fn walk(schema: &Map<String, Value>, place: &str) -> Result<(), Fault> {
         }
     }
     for member in HOLDS_LIST {
-        for (index, inner) in schema
-            .get(member)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .enumerate()
-        {
+        for (index, inner) in schema.get(member).and_then(Value::as_array).into_iter().flatten().enumerate() {
             step(inner, format!("{place}/{member}/{index}"))?;
         }
     }
     for member in HOLDS_MAP {
-        for (name, inner) in schema
-            .get(member)
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten()
-        {
+        for (name, inner) in schema.get(member).and_then(Value::as_object).into_iter().flatten() {
             step(inner, format!("{place}/{member}/{name}"))?;
         }
     }

@@ -8,8 +8,8 @@ use std::cell::RefCell;
 use std::fmt;
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, CustomRequest, ErrorCode, ErrorData,
-    GetMeta, MetaObject, ProtocolVersion, RequestMetaObject,
+    CallToolRequest, CallToolRequestParams, ClientRequest, CustomRequest, ErrorCode, ErrorData, GetMeta,
+    MetaObject, ProtocolVersion, RequestMetaObject,
 };
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
@@ -32,10 +32,7 @@ const CALL: &str = "tools/call";
 #[derive(Debug)]
 pub(super) enum Incoming {
     /// A request that the handler can answer.
-    Request {
-        id: Value,
-        request: Box<ClientRequest>,
-    },
+    Request { id: Value, request: Box<ClientRequest> },
     /// The client no longer waits for the answer to `id`.
     Cancelled { id: Value, reason: Option<String> },
     /// Nothing that wants an answer; says what it was, for the log.
@@ -46,21 +43,14 @@ pub(super) enum Incoming {
 
 /// Reads a line, given whether an `initialize` came before it.
 pub(super) fn read(line: &[u8], initialized: bool) -> Incoming {
-    let line = line
-        .strip_prefix(b"\xef\xbb\xbf")
-        .unwrap_or(line)
-        .trim_ascii();
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii();
     if line.is_empty() {
         return Incoming::Ignored("blank line");
     }
     let (message, duplicate) = match parse(line) {
         Ok(parsed) => parsed,
         Err(error) => {
-            return refuse(
-                Value::Null,
-                ErrorCode::PARSE_ERROR,
-                format!("not JSON: {error}"),
-            );
+            return refuse(Value::Null, ErrorCode::PARSE_ERROR, format!("not JSON: {error}"));
         }
     };
     let Value::Object(mut message) = message else {
@@ -87,10 +77,7 @@ pub(super) fn read(line: &[u8], initialized: bool) -> Incoming {
         return refuse(Value::Null, ErrorCode::INVALID_REQUEST, text);
     };
     match request(method, message, duplicate, initialized) {
-        Ok(request) => Incoming::Request {
-            id,
-            request: Box::new(request),
-        },
+        Ok(request) => Incoming::Request { id, request: Box::new(request) },
         Err(text) => refuse(id, ErrorCode::INVALID_PARAMS, text),
     }
 }
@@ -101,10 +88,7 @@ pub(super) fn is_call(request: &ClientRequest) -> bool {
 }
 
 fn refuse(id: Value, code: ErrorCode, text: impl Into<String>) -> Incoming {
-    Incoming::Refused {
-        id,
-        error: ErrorData::new(code, text.into(), None),
-    }
+    Incoming::Refused { id, error: ErrorData::new(code, text.into(), None) }
 }
 
 /// Returns the id as it is given back, or `None` where it cannot be one.
@@ -130,19 +114,11 @@ fn notification(method: &str, message: &Map<String, Value>) -> Incoming {
         return Incoming::Ignored("notification");
     }
     let params = message.get("params");
-    let Some(id) = params
-        .and_then(|params| params.get("requestId"))
-        .and_then(readable_id)
-    else {
+    let Some(id) = params.and_then(|params| params.get("requestId")).and_then(readable_id) else {
         return Incoming::Ignored("cancellation without a request id");
     };
-    let reason = params
-        .and_then(|params| params.get("reason"))
-        .and_then(Value::as_str);
-    Incoming::Cancelled {
-        id,
-        reason: reason.map(str::to_owned),
-    }
+    let reason = params.and_then(|params| params.get("reason")).and_then(Value::as_str);
+    Incoming::Cancelled { id, reason: reason.map(str::to_owned) }
 }
 
 /// Turns the rest of a request into its type, or says what is wrong with it.
@@ -225,10 +201,7 @@ fn object(name: &str, value: Option<Value>) -> Result<Map<String, Value>, String
     match value {
         None | Some(Value::Null) => Ok(Map::new()),
         Some(Value::Object(object)) => Ok(object),
-        Some(other) => Err(format!(
-            "`{name}` must be a JSON object, got {}",
-            kind(&other)
-        )),
+        Some(other) => Err(format!("`{name}` must be a JSON object, got {}", kind(&other))),
     }
 }
 

@@ -139,9 +139,7 @@ pub enum McpError {
         source: std::io::Error,
     },
     /// The protocol task ended by itself, which is a defect.
-    #[error(
-        "the MCP server stopped by itself: {0}; start it again, what was acknowledged is stored"
-    )]
+    #[error("the MCP server stopped by itself: {0}; start it again, what was acknowledged is stored")]
     Broken(tokio::task::JoinError),
 }
 
@@ -221,24 +219,14 @@ where
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
-        .map_err(|source| McpError::Start {
-            what: "event loop",
-            source,
-        })?;
-    let (jobs, at_rest) = worker::start(backend.clone()).map_err(|source| McpError::Start {
-        what: "worker thread",
-        source,
-    })?;
-    let wire = transport::Wire::start(limits, input, output).map_err(|source| McpError::Start {
-        what: "reader thread",
-        source,
-    })?;
+        .map_err(|source| McpError::Start { what: "event loop", source })?;
+    let (jobs, at_rest) =
+        worker::start(backend.clone()).map_err(|source| McpError::Start { what: "worker thread", source })?;
+    let wire = transport::Wire::start(limits, input, output)
+        .map_err(|source| McpError::Start { what: "reader thread", source })?;
     let handler = handler::Handler::new(backend, options, jobs);
-    let ended = runtime.block_on(async {
-        rmcp::service::serve_directly(handler, wire, None)
-            .waiting()
-            .await
-    });
+    let ended =
+        runtime.block_on(async { rmcp::service::serve_directly(handler, wire, None).waiting().await });
     // Dropping the event loop drops the queue's sending half, so the worker
     // ends after the call in hand.
     drop(runtime);

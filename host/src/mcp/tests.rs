@@ -42,37 +42,22 @@ impl Fake {
     fn new() -> (Arc<Self>, Receiver<()>, Sender<()>) {
         let (begun, has_begun) = channel();
         let (release, go_on) = channel();
-        let fake = Self {
-            begun,
-            go_on: Mutex::new(go_on),
-            log: Mutex::default(),
-            tools: || Ok(tools()),
-        };
+        let fake = Self { begun, go_on: Mutex::new(go_on), log: Mutex::default(), tools: || Ok(tools()) };
         (Arc::new(fake), has_begun, release)
     }
 
     fn note(&self, what: impl Into<String>) {
-        self.log
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(what.into());
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).push(what.into());
     }
 
     fn log(&self) -> Vec<String> {
-        self.log
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl Backend for Fake {
     fn identity(&self) -> Identity {
-        Identity {
-            name: "fake".into(),
-            version: "1.2.3".into(),
-            instructions: "do this".into(),
-        }
+        Identity { name: "fake".into(), version: "1.2.3".into(), instructions: "do this".into() }
     }
 
     fn tools(&self) -> Result<Vec<Tool>, String> {
@@ -139,13 +124,7 @@ fn tools() -> Vec<Tool> {
 fn converse(options: Options, input: &[u8]) -> Vec<u8> {
     let (fake, _begun, _release) = Fake::new();
     let written = Written::default();
-    serve_on(
-        std::io::Cursor::new(input.to_vec()),
-        written.clone(),
-        fake,
-        options,
-    )
-    .expect("served");
+    serve_on(std::io::Cursor::new(input.to_vec()), written.clone(), fake, options).expect("served");
     written.0.lock().expect("no panic while writing").clone()
 }
 
@@ -155,10 +134,7 @@ struct Written(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Written {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0
-            .lock()
-            .expect("no panic while writing")
-            .extend_from_slice(bytes);
+        self.0.lock().expect("no panic while writing").extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -170,9 +146,7 @@ impl Write for Written {
 fn lines(bytes: &[u8]) -> Vec<Value> {
     let text = std::str::from_utf8(bytes).expect("UTF-8");
     assert!(text.is_empty() || text.ends_with('\n'), "whole lines only");
-    text.lines()
-        .map(|line| serde_json::from_str(line).expect("each line is JSON"))
-        .collect()
+    text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
 }
 
 /// A client at the other end of two pipes.
@@ -210,27 +184,10 @@ impl Client {
         let (fake, begun, release) = Fake::new();
         let backend = fake.clone();
         let server = thread::spawn(move || {
-            serve_within(
-                limits,
-                BufReader::new(from_client),
-                to_client,
-                backend,
-                Options::default(),
-            )
+            serve_within(limits, BufReader::new(from_client), to_client, backend, Options::default())
         });
         let (_, answers) = channel();
-        (
-            Self {
-                fake,
-                begun,
-                release,
-                input: Some(input),
-                answers,
-                reader: None,
-                server,
-            },
-            output,
-        )
+        (Self { fake, begun, release, input: Some(input), answers, reader: None, server }, output)
     }
 
     fn say(&mut self, line: &str) {
@@ -244,38 +201,29 @@ impl Client {
     fn call(&mut self, id: i64, tool: &str) {
         let params = json!({ "name": tool, "arguments": { "n": id } });
         self.say(
-            &json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
-                .to_string(),
+            &json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string(),
         );
     }
 
     fn cancel(&mut self, id: i64) {
         let params = json!({ "requestId": id });
         self.say(
-            &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params })
-                .to_string(),
+            &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }).to_string(),
         );
     }
 
     /// Returns once everything said before was taken up.
     fn ping(&mut self) {
         self.say(r#"{"jsonrpc":"2.0","id":"ping","method":"ping"}"#);
-        assert_eq!(
-            self.hear(),
-            json!({ "jsonrpc": "2.0", "id": "ping", "result": {} })
-        );
+        assert_eq!(self.hear(), json!({ "jsonrpc": "2.0", "id": "ping", "result": {} }));
     }
 
     fn hear(&self) -> Value {
-        self.answers
-            .recv_timeout(TIMEOUT)
-            .expect("an answer in time")
+        self.answers.recv_timeout(TIMEOUT).expect("an answer in time")
     }
 
     fn wait_until_begun(&self) {
-        self.begun
-            .recv_timeout(TIMEOUT)
-            .expect("the call begins in time");
+        self.begun.recv_timeout(TIMEOUT).expect("the call begins in time");
     }
 
     fn end_input(&mut self) {

@@ -14,8 +14,8 @@ use std::thread;
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, ClientNotification,
-    ErrorCode, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+    CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, ClientNotification, ErrorCode,
+    ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
 use serde::Serialize;
@@ -106,10 +106,7 @@ impl<W: Write> Wire<W> {
     fn take(&mut self, line: Line) -> Option<ClientJsonRpcMessage> {
         let Line::Whole(line) = line else {
             let text = format!("a line may have {} bytes at most", self.limits.line_bytes);
-            self.refuse(
-                &Value::Null,
-                &ErrorData::new(ErrorCode::PARSE_ERROR, text, None),
-            );
+            self.refuse(&Value::Null, &ErrorData::new(ErrorCode::PARSE_ERROR, text, None));
             return None;
         };
         match message::read(&line, self.initialized) {
@@ -145,13 +142,7 @@ impl<W: Write> Wire<W> {
                 }
                 self.held_bytes += line.len();
                 self.numbers.insert(id.clone(), number);
-                self.open.insert(
-                    number,
-                    Open {
-                        id,
-                        bytes: line.len(),
-                    },
-                );
+                self.open.insert(number, Open { id, bytes: line.len() });
                 Some(JsonRpcMessage::request(*request, RequestId::Number(number)))
             }
         }
@@ -180,12 +171,7 @@ impl<W: Write> Wire<W> {
     }
 
     fn refuse(&mut self, id: &Value, error: &ErrorData) {
-        self.put(&Answer::<()> {
-            jsonrpc: "2.0",
-            id,
-            result: None,
-            error: Some(error),
-        });
+        self.put(&Answer::<()> { jsonrpc: "2.0", id, result: None, error: Some(error) });
     }
 
     /// Writes one whole line. When that fails the client is gone, and all that is
@@ -194,13 +180,11 @@ impl<W: Write> Wire<W> {
         if self.given_up {
             return;
         }
-        let written = serde_json::to_vec(message)
-            .map_err(io::Error::from)
-            .and_then(|mut line| {
-                line.push(b'\n');
-                self.output.write_all(&line)?;
-                self.output.flush()
-            });
+        let written = serde_json::to_vec(message).map_err(io::Error::from).and_then(|mut line| {
+            line.push(b'\n');
+            self.output.write_all(&line)?;
+            self.output.flush()
+        });
         if let Err(error) = written {
             tracing::debug!(%error, "the client does not read any more");
             self.given_up = true;
@@ -213,10 +197,7 @@ impl<W: Write + Send + 'static> Transport<RoleServer> for Wire<W> {
 
     /// Writes before it returns: a client that does not read holds up the event
     /// loop, and with it everything that would pile up.
-    fn send(
-        &mut self,
-        item: ServerJsonRpcMessage,
-    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+    fn send(&mut self, item: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let number = match &item {
             JsonRpcMessage::Response(response) => Some(response.id.clone()),
             JsonRpcMessage::Error(error) => error.id.clone(),
@@ -230,12 +211,7 @@ impl<W: Write + Send + 'static> Transport<RoleServer> for Wire<W> {
             match &item {
                 JsonRpcMessage::Response(response) => {
                     let result = Some(&response.result);
-                    self.put(&Answer {
-                        jsonrpc: "2.0",
-                        id: &id,
-                        result,
-                        error: None,
-                    });
+                    self.put(&Answer { jsonrpc: "2.0", id: &id, result, error: None });
                 }
                 JsonRpcMessage::Error(error) => self.refuse(&id, &error.error),
                 _ => {}
@@ -254,13 +230,9 @@ impl<W: Write + Send + 'static> Transport<RoleServer> for Wire<W> {
                     return None;
                 }
                 let patience = self.limits.patience;
-                let deadline = *self
-                    .deadline
-                    .get_or_insert_with(|| Instant::now() + patience);
+                let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + patience);
                 tokio::time::sleep_until(deadline).await;
-                tracing::warn!(
-                    "calls are still running long after the end of input; they are cancelled"
-                );
+                tracing::warn!("calls are still running long after the end of input; they are cancelled");
                 self.given_up = true;
                 continue;
             }
@@ -364,16 +336,8 @@ mod tests {
 
     #[tokio::test]
     async fn further_lines_wait_until_there_is_room() {
-        for limits in [
-            Limits {
-                open: 1,
-                ..Limits::default()
-            },
-            Limits {
-                held_bytes: 1,
-                ..Limits::default()
-            },
-        ] {
+        for limits in [Limits { open: 1, ..Limits::default() }, Limits { held_bytes: 1, ..Limits::default() }]
+        {
             let mut wire = wire(limits, TWO_CALLS);
             let first = number(wire.receive().await.expect("a request"));
             {

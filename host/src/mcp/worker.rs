@@ -98,19 +98,13 @@ pub(super) async fn apart<T: Send + 'static>(
     .map_err(|error| format!("cannot start a thread for the {name}: {error}"))?;
     match result.await {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(panic)) => Err(format!(
-            "the {name} failed inside the server: {}",
-            panic_text(&*panic)
-        )),
+        Ok(Err(panic)) => Err(format!("the {name} failed inside the server: {}", panic_text(&*panic))),
         Err(_) => Err(format!("the {name} thread ended without a result")),
     }
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<thread::JoinHandle<()>> {
-    thread::Builder::new()
-        .name(name.to_owned())
-        .stack_size(STACK_BYTES)
-        .spawn(work)
+    thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES).spawn(work)
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> &str {

@@ -97,10 +97,6 @@ pub enum MirrorError {
 
 impl MirrorError {
     pub(super) fn io(action: &'static str, path: PathBuf, cause: impl Into<io::Error>) -> Self {
-        Self::Io {
-            action,
-            path,
-            cause: cause.into(),
-        }
+        Self::Io { action, path, cause: cause.into() }
     }
 }

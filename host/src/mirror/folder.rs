@@ -28,10 +28,8 @@ const LOCK_FILE: &str = ".tmp-lock";
 
 const FOLDER_MODE: Mode = Mode::from_raw_mode(0o755);
 const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
-const FOLDER_FLAGS: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
+const FOLDER_FLAGS: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The first and the longest pause between two looks at a lock that is held.
 const LOCK_PAUSE_MIN: Duration = Duration::from_micros(200);
@@ -87,13 +85,9 @@ impl Folder {
         // One call for the whole way. It takes less than the walk takes, so what
         // it refuses, or does not know, the walk decides and explains.
         #[cfg(target_os = "linux")]
-        if let Ok(handle) = fs::openat2(
-            fs::CWD,
-            &path,
-            FOLDER_FLAGS,
-            Mode::empty(),
-            fs::ResolveFlags::NO_SYMLINKS,
-        ) {
+        if let Ok(handle) =
+            fs::openat2(fs::CWD, &path, FOLDER_FLAGS, Mode::empty(), fs::ResolveFlags::NO_SYMLINKS)
+        {
             return Ok(Some(Self { handle, path }));
         }
         let handle = walk(root, slug, false)?;
@@ -133,10 +127,7 @@ impl Folder {
         if !self.has_its_name()? {
             return Err(MirrorError::Changing { path: self.path });
         }
-        Ok(LockedFolder {
-            folder: self,
-            _lock_file: lock_file,
-        })
+        Ok(LockedFolder { folder: self, _lock_file: lock_file })
     }
 
     fn lock_by_file(&self, started: Instant, patience: Duration) -> Result<OwnedFd, MirrorError> {
@@ -155,12 +146,7 @@ impl Folder {
         }
     }
 
-    fn wait_for(
-        &self,
-        what: &OwnedFd,
-        started: Instant,
-        patience: Duration,
-    ) -> Result<(), LockFault> {
+    fn wait_for(&self, what: &OwnedFd, started: Instant, patience: Duration) -> Result<(), LockFault> {
         let mut pause = LOCK_PAUSE_MIN;
         loop {
             match fs::flock(what, FlockOperation::NonBlockingLockExclusive) {
@@ -179,16 +165,13 @@ impl Folder {
     }
 
     fn busy(&self, waited: Duration) -> MirrorError {
-        MirrorError::Busy {
-            path: self.path.clone(),
-            waited,
-        }
+        MirrorError::Busy { path: self.path.clone(), waited }
     }
 
     /// Whether the path still leads to the folder that is open.
     fn has_its_name(&self) -> Result<bool, MirrorError> {
-        let open = fs::fstat(&self.handle)
-            .map_err(|errno| MirrorError::io("examine", self.path.clone(), errno))?;
+        let open =
+            fs::fstat(&self.handle).map_err(|errno| MirrorError::io("examine", self.path.clone(), errno))?;
         match fs::lstat(&self.path) {
             Ok(named) => Ok((named.st_dev, named.st_ino) == (open.st_dev, open.st_ino)),
             // Reached step by step, a path can be longer than one call takes; such
@@ -247,10 +230,7 @@ impl LockedFolder {
             Ok(file) => file,
             Err(Errno::NOENT) => return Ok(Existing::Absent),
             Err(Errno::ISDIR) => {
-                return Err(MirrorError::InTheWay {
-                    path: self.path_of(view),
-                    found: "a folder",
-                });
+                return Err(MirrorError::InTheWay { path: self.path_of(view), found: "a folder" });
             }
             // A link, a file that is not writable, a socket: renaming over it works
             // wherever the folder is writable.
@@ -259,8 +239,7 @@ impl LockedFolder {
             }
             Err(errno) => return Err(MirrorError::io("open", self.path_of(view), errno)),
         };
-        let stat = fs::fstat(&file)
-            .map_err(|errno| MirrorError::io("examine", self.path_of(view), errno))?;
+        let stat = fs::fstat(&file).map_err(|errno| MirrorError::io("examine", self.path_of(view), errno))?;
         // What is appended to a file with a second name appears under both.
         if is_file(&stat) && stat.st_nlink == 1 {
             Ok(Existing::File(file.into(), length_of(&stat)))
@@ -284,8 +263,7 @@ impl LockedFolder {
         let temporary = path.with_file_name(TEMPORARY);
         // EXCL: whatever a killed process or someone else left under the name is
         // removed, never written into.
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut opened = fs::openat(&parent, TEMPORARY, flags, FILE_MODE);
         if opened.as_ref().is_err_and(|errno| *errno == Errno::EXIST) {
             match fs::unlinkat(&parent, TEMPORARY, AtFlags::empty()) {
@@ -295,27 +273,17 @@ impl LockedFolder {
             opened = fs::openat(&parent, TEMPORARY, flags, FILE_MODE);
         }
         match opened {
-            Ok(file) => Ok(Replacement {
-                name: name.to_owned(),
-                path,
-                file: file.into(),
-                parent,
-                committed: false,
-            }),
-            Err(Errno::NOENT) => Err(MirrorError::Changing {
-                path: self.folder.path.clone(),
-            }),
+            Ok(file) => {
+                Ok(Replacement { name: name.to_owned(), path, file: file.into(), parent, committed: false })
+            }
+            Err(Errno::NOENT) => Err(MirrorError::Changing { path: self.folder.path.clone() }),
             Err(errno) => Err(MirrorError::io("create", temporary, errno)),
         }
     }
 
     /// The folder that directly holds a view, and the view's name in it; `None`
     /// when it is missing and not to be made.
-    fn parent<'v>(
-        &self,
-        view: &'v str,
-        create: bool,
-    ) -> Result<Option<(Parent<'_>, &'v str)>, MirrorError> {
+    fn parent<'v>(&self, view: &'v str, create: bool) -> Result<Option<(Parent<'_>, &'v str)>, MirrorError> {
         let Some((folders, name)) = view.rsplit_once('/') else {
             return Ok(Some((Parent::Loop(self.folder.handle.as_fd()), view)));
         };
@@ -402,10 +370,7 @@ impl Replacement<'_> {
     }
 
     fn in_the_way(&self) -> MirrorError {
-        MirrorError::InTheWay {
-            path: self.path.clone(),
-            found: "a folder",
-        }
+        MirrorError::InTheWay { path: self.path.clone(), found: "a folder" }
     }
 }
 
@@ -443,11 +408,8 @@ fn path_of(root: &Path, slug: &str) -> PathBuf {
 
 fn walk(root: &Path, slug: &str, create: bool) -> Result<Option<OwnedFd>, MirrorError> {
     let mut path = root.to_owned();
-    let mut handle =
-        fs::open(root, FOLDER_FLAGS, Mode::empty()).map_err(|errno| MirrorError::Root {
-            root: root.to_owned(),
-            cause: errno.into(),
-        })?;
+    let mut handle = fs::open(root, FOLDER_FLAGS, Mode::empty())
+        .map_err(|errno| MirrorError::Root { root: root.to_owned(), cause: errno.into() })?;
     for part in LOOPS.into_iter().chain([slug]) {
         path.push(part);
         match step(handle.as_fd(), part, &path, create)? {
@@ -484,11 +446,7 @@ fn step(
                 .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink);
             Err(MirrorError::InTheWay {
                 path: path.to_owned(),
-                found: if is_link {
-                    "a symbolic link"
-                } else {
-                    "not a folder"
-                },
+                found: if is_link { "a symbolic link" } else { "not a folder" },
             })
         }
         Err(errno) => Err(MirrorError::io("open", path.to_owned(), errno)),
@@ -560,14 +518,9 @@ mod tests {
         let mut second = locked.replace("a.md").unwrap();
         second.write("tw").unwrap();
         drop(second);
-        let names: Vec<_> = std::fs::read_dir(locked.path_of(""))
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name())
-            .collect();
+        let names: Vec<_> =
+            std::fs::read_dir(locked.path_of("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["a.md"]);
-        assert_eq!(
-            std::fs::read_to_string(locked.path_of("a.md")).unwrap(),
-            "one"
-        );
+        assert_eq!(std::fs::read_to_string(locked.path_of("a.md")).unwrap(), "one");
     }
 }

@@ -77,11 +77,7 @@ impl<'a> Expected<'a> {
         let (Some(seq_before), Some(bytes_before)) = (seq_before, bytes_before) else {
             return Err("it adds more than the whole log holds");
         };
-        Ok(Self {
-            log,
-            seq_before,
-            bytes_before,
-        })
+        Ok(Self { log, seq_before, bytes_before })
     }
 
     fn plan(&self, length: u64, tail: Tail) -> Plan {
@@ -97,11 +93,7 @@ impl<'a> Expected<'a> {
         } else if (seq, length) == (self.seq_before, self.bytes_before) {
             Plan::Append
         } else if seq < self.log.seq
-            && self
-                .log
-                .bytes
-                .checked_sub(length)
-                .is_some_and(|missing| missing <= CATCH_UP_BYTES_MAX)
+            && self.log.bytes.checked_sub(length).is_some_and(|missing| missing <= CATCH_UP_BYTES_MAX)
         {
             Plan::CatchUp(seq)
         } else {
@@ -128,13 +120,7 @@ pub fn write(
         path: view.to_owned(),
         why,
     })?;
-    let mut lines = Lines {
-        source,
-        slug,
-        view,
-        at: 0,
-        until: log.seq,
-    };
+    let mut lines = Lines { source, slug, view, at: 0, until: log.seq };
     let append_to = |mut file: File, length, text: &str| {
         append(&mut file, length, text)
             .map(|()| Outcome::Written)
@@ -149,8 +135,8 @@ pub fn write(
         }
         Existing::Absent | Existing::Foreign => {}
         Existing::File(file, length) => {
-            let tail = tail(&file, length)
-                .map_err(|cause| MirrorError::io("read", folder.path_of(view), cause))?;
+            let tail =
+                tail(&file, length).map_err(|cause| MirrorError::io("read", folder.path_of(view), cause))?;
             match expected.plan(length, tail) {
                 Plan::Nothing => return Ok(Outcome::UpToDate),
                 Plan::Append => return append_to(file, length, &log.lines),
@@ -218,10 +204,7 @@ impl Lines<'_> {
             return Ok(None);
         }
         let page = self.source.log_lines(self.at);
-        let page = page.map_err(|cause| MirrorError::Source {
-            slug: self.slug.to_owned(),
-            cause,
-        })?;
+        let page = page.map_err(|cause| MirrorError::Source { slug: self.slug.to_owned(), cause })?;
         let Some((mut text, last)) = page else {
             return Ok(None);
         };
@@ -309,9 +292,7 @@ fn bytes_in(text: &str) -> u64 {
 /// fewer.
 fn end_of_line(text: &str, count: u64) -> usize {
     let index = usize::try_from(count).map_or(usize::MAX, |count| count.saturating_sub(1));
-    text.match_indices('\n')
-        .nth(index)
-        .map_or(text.len(), |(newline, _)| newline + 1)
+    text.match_indices('\n').nth(index).map_or(text.len(), |(newline, _)| newline + 1)
 }
 
 #[cfg(test)]
@@ -320,12 +301,7 @@ mod tests {
 
     #[test]
     fn plans() {
-        let log = views::Log {
-            seq: 10,
-            bytes: 1000,
-            lines: "x\ny\n".to_owned(),
-            rebuild: false,
-        };
+        let log = views::Log { seq: 10, bytes: 1000, lines: "x\ny\n".to_owned(), rebuild: false };
         let table = [
             (1000, Tail::Line(10), Plan::Nothing),
             (996, Tail::Line(8), Plan::Append),
@@ -343,16 +319,10 @@ mod tests {
             let expected = Expected::new(&log).unwrap();
             assert_eq!(expected.plan(length, tail), plan, "{length} {tail:?}");
         }
-        let forced = views::Log {
-            rebuild: true,
-            ..log.clone()
-        };
+        let forced = views::Log { rebuild: true, ..log.clone() };
         let expected = Expected::new(&forced).unwrap();
         assert_eq!(expected.plan(1000, Tail::Line(10)), Plan::Rebuild);
-        let far = views::Log {
-            bytes: CATCH_UP_BYTES_MAX + 1001,
-            ..log
-        };
+        let far = views::Log { bytes: CATCH_UP_BYTES_MAX + 1001, ..log };
         let expected = Expected::new(&far).unwrap();
         assert_eq!(expected.plan(1000, Tail::Line(3)), Plan::Rebuild);
     }
@@ -361,22 +331,14 @@ mod tests {
     fn a_log_that_contradicts_itself_is_refused() {
         let table = [(1, 1, "a\nb\n"), (2, 3, "a\nb\n"), (1, 5, "a")];
         for (seq, bytes, lines) in table {
-            let log = views::Log {
-                seq,
-                bytes,
-                lines: lines.to_owned(),
-                rebuild: false,
-            };
+            let log = views::Log { seq, bytes, lines: lines.to_owned(), rebuild: false };
             assert!(Expected::new(&log).is_err(), "{seq} {bytes} {lines:?}");
         }
     }
 
     #[test]
     fn tails() {
-        let long = format!(
-            "{{\"seq\":1,\"a\":0}}\n{{\"seq\":2,{}}}\n",
-            "é".repeat(50_000)
-        );
+        let long = format!("{{\"seq\":1,\"a\":0}}\n{{\"seq\":2,{}}}\n", "é".repeat(50_000));
         let torn = &long.as_bytes()[..long.len() - 4];
         let table: &[(&[u8], Tail)] = &[
             (b"", Tail::Empty),

@@ -124,10 +124,7 @@ pub fn sync(set: &views::ViewSet, source: &mut dyn Source) -> Result<Synced, Mir
 }
 
 fn sync_once(set: &views::ViewSet, source: &mut dyn Source) -> Result<Synced, MirrorError> {
-    let failed = |cause| MirrorError::Source {
-        slug: set.slug.clone(),
-        cause,
-    };
+    let failed = |cause| MirrorError::Source { slug: set.slug.clone(), cause };
     let root = Path::new(&set.project_root);
     let folder = match Folder::open(root, &set.slug)? {
         Some(folder) => folder,
@@ -153,9 +150,7 @@ fn sync_once(set: &views::ViewSet, source: &mut dyn Source) -> Result<Synced, Mi
         return write_all(set, &folder, source);
     }
     let mut fresh = source.render_all().map_err(failed)?;
-    if (&fresh.loop_id, &fresh.slug, &fresh.project_root)
-        != (&set.loop_id, &set.slug, &set.project_root)
-    {
+    if (&fresh.loop_id, &fresh.slug, &fresh.project_root) != (&set.loop_id, &set.slug, &set.project_root) {
         return Ok(Synced::Skipped(Skip::Moved));
     }
     check_paths(&fresh)?;
@@ -192,10 +187,8 @@ fn write_all(
     folder: &LockedFolder,
     source: &mut dyn Source,
 ) -> Result<Synced, MirrorError> {
-    let (logs, others): (Vec<_>, Vec<_>) = set
-        .views
-        .iter()
-        .partition(|view| matches!(view.content, views::Content::Log(_)));
+    let (logs, others): (Vec<_>, Vec<_>) =
+        set.views.iter().partition(|view| matches!(view.content, views::Content::Log(_)));
     let mut files = Vec::new();
     let mut left = Vec::new();
     let mut failure = None;

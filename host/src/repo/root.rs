@@ -71,9 +71,7 @@ pub enum RootError {
         value: OsString,
     },
     /// Something else than a folder is there.
-    #[error(
-        "{named} names {value:?}, which is not a folder; name the folder that it lies in with {FLAG}"
-    )]
+    #[error("{named} names {value:?}, which is not a folder; name the folder that it lies in with {FLAG}")]
     NotAFolder {
         /// The flag, the variable, or the working directory.
         named: &'static str,
@@ -91,9 +89,7 @@ pub enum RootError {
         value: OsString,
     },
     /// The resolved path cannot be stored, because it is not text.
-    #[error(
-        "{named} leads to {value:?}, which is not UTF-8; rename it or name another folder with {FLAG}"
-    )]
+    #[error("{named} leads to {value:?}, which is not UTF-8; rename it or name another folder with {FLAG}")]
     NotUtf8 {
         /// The flag, the variable, or the working directory.
         named: &'static str,
@@ -110,9 +106,7 @@ pub enum RootError {
         cause: io::Error,
     },
     /// Anything else.
-    #[error(
-        "{named} names {value:?}, which cannot be resolved: {cause}; name another folder with {FLAG}"
-    )]
+    #[error("{named} names {value:?}, which cannot be resolved: {cause}; name another folder with {FLAG}")]
     Io {
         /// The flag, the variable, or the working directory.
         named: &'static str,
@@ -130,10 +124,8 @@ impl Surroundings {
         let home = std::env::var_os("HOME").map(PathBuf::from);
         // HOME can be set to anything; the user database knows the real one. Where
         // neither can be told, no folder counts as the home folder.
-        let listed = nix::unistd::User::from_uid(nix::unistd::Uid::current())
-            .ok()
-            .flatten()
-            .map(|user| user.dir);
+        let listed =
+            nix::unistd::User::from_uid(nix::unistd::Uid::current()).ok().flatten().map(|user| user.dir);
         Self {
             flag,
             variable: std::env::var_os(VARIABLE),
@@ -153,12 +145,7 @@ impl ProjectRoot {
     ///
     /// One case for each way in which the value cannot be used.
     pub fn find(surroundings: Surroundings) -> Result<Self, RootError> {
-        let Surroundings {
-            flag,
-            variable,
-            directory,
-            homes,
-        } = surroundings;
+        let Surroundings { flag, variable, directory, homes } = surroundings;
         let variable = variable.filter(|value| !value.is_empty());
         let (source, value) = match (flag, variable) {
             (Some(flag), _) if flag.is_empty() => return Err(RootError::Empty),
@@ -173,9 +160,7 @@ impl ProjectRoot {
         let absolute = if Path::new(&value).is_absolute() {
             PathBuf::from(&value)
         } else {
-            directory
-                .map_err(|cause| RootError::Directory { cause })?
-                .join(&value)
+            directory.map_err(|cause| RootError::Directory { cause })?.join(&value)
         };
         let path = resolve(source, value, &absolute)?;
         let kind = kind_of(Path::new(&path), &homes);
@@ -185,10 +170,7 @@ impl ProjectRoot {
     /// The name of a project that no one has named: its folder's.
     pub fn default_name(&self) -> &str {
         // `/` has no name of its own, and a root is resolved, so it has no `..`.
-        self.path
-            .rsplit('/')
-            .find(|part| !part.is_empty())
-            .unwrap_or("/")
+        self.path.rsplit('/').find(|part| !part.is_empty()).unwrap_or("/")
     }
 }
 
@@ -202,12 +184,8 @@ fn resolve(source: RootSource, value: OsString, absolute: &Path) -> Result<Strin
     if !resolved.is_dir() {
         return Err(RootError::NotAFolder { named, value });
     }
-    rustix::fs::access(&resolved, Access::EXEC_OK)
-        .map_err(|errno| explain(source, value, errno.into()))?;
-    resolved
-        .into_os_string()
-        .into_string()
-        .map_err(|value| RootError::NotUtf8 { named, value })
+    rustix::fs::access(&resolved, Access::EXEC_OK).map_err(|errno| explain(source, value, errno.into()))?;
+    resolved.into_os_string().into_string().map_err(|value| RootError::NotUtf8 { named, value })
 }
 
 fn explain(source: RootSource, value: OsString, cause: io::Error) -> RootError {
@@ -217,11 +195,7 @@ fn explain(source: RootSource, value: OsString, cause: io::Error) -> RootError {
         io::ErrorKind::NotFound => RootError::Missing { named, value },
         io::ErrorKind::NotADirectory => RootError::NotAFolder { named, value },
         io::ErrorKind::PermissionDenied => RootError::NoPermission { named, value },
-        _ => RootError::Io {
-            named,
-            value,
-            cause,
-        },
+        _ => RootError::Io { named, value, cause },
     }
 }
 
@@ -240,9 +214,8 @@ fn name_of(source: RootSource) -> &'static str {
 }
 
 fn kind_of(path: &Path, homes: &[PathBuf]) -> RootKind {
-    let is_home = |home: &PathBuf| {
-        home.is_absolute() && std::fs::canonicalize(home).is_ok_and(|home| home == path)
-    };
+    let is_home =
+        |home: &PathBuf| home.is_absolute() && std::fs::canonicalize(home).is_ok_and(|home| home == path);
     if path.parent().is_none() {
         RootKind::Top
     } else if homes.iter().any(is_home) {
@@ -290,18 +263,10 @@ mod tests {
             homes: vec![PathBuf::from(""), PathBuf::from("x"), top.join("ann")],
         });
         let text = match found {
-            Ok(root) => format!(
-                "{:?} {:?} {} {}",
-                root.source,
-                root.kind,
-                root.path,
-                root.default_name()
-            ),
+            Ok(root) => format!("{:?} {:?} {} {}", root.source, root.kind, root.path, root.default_name()),
             Err(error) => error.to_string(),
         };
-        text.replace(top.to_str().unwrap(), "TOP")
-            .replace("RootSource::", "")
-            .replace("RootKind::", "")
+        text.replace(top.to_str().unwrap(), "TOP").replace("RootSource::", "").replace("RootKind::", "")
     }
 
     #[test]

@@ -24,7 +24,9 @@ pub enum Failure {
     #[error(transparent)]
     Seam(#[from] SeamError),
     /// The logic kept asking.
-    #[error("the logic did not decide {tool} within {rounds} rounds; nothing was changed, and this is a defect of the logic")]
+    #[error(
+        "the logic did not decide {tool} within {rounds} rounds; nothing was changed, and this is a defect of the logic"
+    )]
     Undecided {
         /// The tool called.
         tool: String,
@@ -32,7 +34,9 @@ pub enum Failure {
         rounds: usize,
     },
     /// A tool that is published as reading wanted to write.
-    #[error("{tool} is published as reading and wanted to write; nothing was changed, and this is a defect of the logic")]
+    #[error(
+        "{tool} is published as reading and wanted to write; nothing was changed, and this is a defect of the logic"
+    )]
     ReaderWrites {
         /// The tool called.
         tool: String,

@@ -73,12 +73,7 @@ fn replace<R: Record>() -> String {
 }
 
 /// Runs `sql` with the loop's key and all of the record; returns the rows changed.
-fn write_child<R: Record>(
-    db: &Connection,
-    sql: &str,
-    key: i64,
-    record: &R,
-) -> Result<usize, Failure> {
+fn write_child<R: Record>(db: &Connection, sql: &str, key: i64, record: &R) -> Result<usize, Failure> {
     let mut statement = db.prepare_cached(sql)?;
     statement.raw_bind_parameter(1, key)?;
     Binder::bind(&mut statement, 2, record)?;
@@ -106,24 +101,13 @@ fn put_loop(db: &Connection, the_loop: &model::Loop) -> Result<(), Failure> {
     });
     static RENAMED: LazyLock<String> = LazyLock::new(|| {
         let sql = model::Loop::sql();
-        format!(
-            "UPDATE loop SET {} WHERE {}",
-            sql.assignments(1, &["id"]),
-            sql.same(1, &["id"])
-        )
+        format!("UPDATE loop SET {} WHERE {}", sql.assignments(1, &["id"]), sql.same(1, &["id"]))
     });
     if write_loop(db, &SAME, the_loop)? == 1 {
         return Ok(());
     }
     let changed = write_loop(db, &RENAMED, the_loop).map_err(|e| loop_refused(e, the_loop))?;
-    if changed == 1 {
-        Ok(())
-    } else {
-        Err(StoreError::UnknownLoop {
-            id: the_loop.id.clone(),
-        }
-        .into())
-    }
+    if changed == 1 { Ok(()) } else { Err(StoreError::UnknownLoop { id: the_loop.id.clone() }.into()) }
 }
 
 fn put_phase(db: &Connection, key: i64, phase: &model::Phase) -> Result<(), Failure> {
@@ -146,8 +130,7 @@ fn put_phase(db: &Connection, key: i64, phase: &model::Phase) -> Result<(), Fail
 
 fn put_step_total(db: &Connection, key: i64, total: &model::StepTotal) -> Result<(), Failure> {
     // Not `OR REPLACE`: which index says "the same" depends on whether there is a task.
-    static UPDATE: LazyLock<String> =
-        LazyLock::new(|| update_by::<model::StepTotal>(&["task", "phase"]));
+    static UPDATE: LazyLock<String> = LazyLock::new(|| update_by::<model::StepTotal>(&["task", "phase"]));
     static INSERT: LazyLock<String> = LazyLock::new(insert::<model::StepTotal>);
     if write_child(db, &UPDATE, key, total)? == 0 {
         write_child(db, &INSERT, key, total)?;
@@ -159,10 +142,7 @@ fn put_step_total(db: &Connection, key: i64, total: &model::StepTotal) -> Result
 fn update_by<R: Record>(by: &[&str]) -> String {
     let sql = R::sql();
     let (set, same) = (sql.assignments(2, by), sql.same(2, by));
-    format!(
-        "UPDATE {} SET {set} WHERE loop_key = ?1 AND {same}",
-        sql.table
-    )
+    format!("UPDATE {} SET {set} WHERE loop_key = ?1 AND {same}", sql.table)
 }
 
 pub(super) fn register_project(
@@ -179,13 +159,7 @@ pub(super) fn register_project(
          remote_key = coalesce(remote_key, excluded.remote_key), \
          repo_key = coalesce(repo_key, excluded.repo_key)",
     )?
-    .execute(params![
-        project.id,
-        project.name,
-        project.remote_key,
-        project.repo_key,
-        at
-    ])?;
+    .execute(params![project.id, project.name, project.remote_key, project.repo_key, at])?;
     db.prepare_cached(
         "INSERT INTO project_root (root, project_id, registered_at) VALUES (?1, ?2, ?3) \
          ON CONFLICT (root) DO NOTHING",
@@ -213,22 +187,18 @@ fn loop_refused(error: Failure, the_loop: &model::Loop) -> Failure {
             project_root: the_loop.project_root.clone(),
         }
         .into(),
-        Some(rusqlite::ffi::SQLITE_CONSTRAINT_FOREIGNKEY) => StoreError::UnknownProject {
-            id: the_loop.project_id.clone(),
+        Some(rusqlite::ffi::SQLITE_CONSTRAINT_FOREIGNKEY) => {
+            StoreError::UnknownProject { id: the_loop.project_id.clone() }.into()
         }
-        .into(),
         _ => error,
     }
 }
 
 fn seq_taken(error: Failure, id: &str, record: &'static str, seq: u64) -> Failure {
     match constraint(&error) {
-        Some(rusqlite::ffi::SQLITE_CONSTRAINT_PRIMARYKEY) => StoreError::SeqTaken {
-            id: id.to_owned(),
-            record,
-            seq,
+        Some(rusqlite::ffi::SQLITE_CONSTRAINT_PRIMARYKEY) => {
+            StoreError::SeqTaken { id: id.to_owned(), record, seq }.into()
         }
-        .into(),
         _ => error,
     }
 }

@@ -44,20 +44,11 @@ pub(super) fn judge(db: &Connection, path: &Path, supported: i32) -> Result<Stat
     }
     let path = path.to_owned();
     if application_id != APPLICATION_ID {
-        Err(StoreError::Foreign {
-            path,
-            application_id,
-        }
-        .into())
+        Err(StoreError::Foreign { path, application_id }.into())
     } else if found < 1 {
         Err(StoreError::BadVersion { path, found }.into())
     } else if found > supported {
-        Err(StoreError::Newer {
-            path,
-            found,
-            supported,
-        }
-        .into())
+        Err(StoreError::Newer { path, found, supported }.into())
     } else {
         Ok(State::Version(found))
     }
@@ -74,9 +65,7 @@ pub(super) fn main_file(path: &Path, options: &Options) -> Result<(), StoreError
     let journal = beside(path, "-journal");
     // SQLite takes a file of one byte for an empty one and would write over it.
     if std::fs::metadata(path).is_ok_and(|metadata| (1..SMALLEST).contains(&metadata.len())) {
-        return Err(StoreError::NotADatabase {
-            path: path.to_owned(),
-        });
+        return Err(StoreError::NotADatabase { path: path.to_owned() });
     }
     for left in (0..PATIENCE).rev() {
         // Through SQLite, not `File`: closing a file drops all locks that this process

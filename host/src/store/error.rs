@@ -253,20 +253,11 @@ impl Failure {
                     rusqlite::ffi::SQLITE_READONLY_DIRECTORY => "its folder is read-only",
                     _ => "it is read-only",
                 };
-                StoreError::ReadOnly {
-                    path,
-                    reason: reason.into(),
-                }
+                StoreError::ReadOnly { path, reason: reason.into() }
             }
             Some(ErrorCode::NotADatabase) => StoreError::NotADatabase { path },
-            Some(ErrorCode::DatabaseCorrupt) => StoreError::Damaged {
-                path,
-                detail: error.to_string(),
-            },
-            _ => StoreError::Sqlite {
-                path,
-                source: error,
-            },
+            Some(ErrorCode::DatabaseCorrupt) => StoreError::Damaged { path, detail: error.to_string() },
+            _ => StoreError::Sqlite { path, source: error },
         }
     }
 }

@@ -22,11 +22,7 @@ pub(super) enum ProjectBy {
 }
 
 /// Of several projects with one key, the oldest answers.
-pub(super) fn project(
-    db: &Connection,
-    by: ProjectBy,
-    value: &str,
-) -> Result<Option<ProjectRow>, Failure> {
+pub(super) fn project(db: &Connection, by: ProjectBy, value: &str) -> Result<Option<ProjectRow>, Failure> {
     static BY_ROOT: LazyLock<String> = LazyLock::new(|| {
         format!(
             "SELECT {PROJECT} FROM project_root JOIN project ON project.id = project_id \
@@ -41,12 +37,7 @@ pub(super) fn project(
         ProjectBy::Repo => &BY_REPO,
     };
     first(db, sql, [value], |row| {
-        Ok(ProjectRow {
-            id: row.get(0)?,
-            name: row.get(1)?,
-            remote_key: row.get(2)?,
-            repo_key: row.get(3)?,
-        })
+        Ok(ProjectRow { id: row.get(0)?, name: row.get(1)?, remote_key: row.get(2)?, repo_key: row.get(3)? })
     })
 }
 
@@ -77,27 +68,17 @@ pub(super) fn loop_state(
     state(db, &SQL, [root, slug])
 }
 
-pub(super) fn loop_state_by_id(
-    db: &Connection,
-    id: &str,
-) -> Result<Option<model::LoopState>, Failure> {
+pub(super) fn loop_state_by_id(db: &Connection, id: &str) -> Result<Option<model::LoopState>, Failure> {
     static SQL: LazyLock<String> = LazyLock::new(|| loop_where("id = ?1"));
     state(db, &SQL, [id])
 }
 
 /// The loop's columns, and its key after them.
 fn loop_where(condition: &str) -> String {
-    format!(
-        "SELECT {}, loop_key FROM loop WHERE {condition}",
-        model::Loop::sql().columns
-    )
+    format!("SELECT {}, loop_key FROM loop WHERE {condition}", model::Loop::sql().columns)
 }
 
-fn state(
-    db: &Connection,
-    sql: &str,
-    params: impl Params,
-) -> Result<Option<model::LoopState>, Failure> {
+fn state(db: &Connection, sql: &str, params: impl Params) -> Result<Option<model::LoopState>, Failure> {
     let found = first(db, sql, params, |row| {
         let key: i64 = row.get(model::Loop::sql().names.len())?;
         Ok((model::Loop::read(&mut Reader::new(row))?, key))
@@ -108,17 +89,12 @@ fn state(
 
     static PHASES: LazyLock<String> = LazyLock::new(|| children::<model::Phase>("ORDER BY rank"));
     static TASKS: LazyLock<String> = LazyLock::new(|| children::<model::Task>(""));
-    static TOTALS: LazyLock<String> =
-        LazyLock::new(|| children::<model::StepTotal>("ORDER BY task, phase"));
+    static TOTALS: LazyLock<String> = LazyLock::new(|| children::<model::StepTotal>("ORDER BY task, phase"));
     static OPEN: LazyLock<String> =
         LazyLock::new(|| children::<model::Step>("AND ended_at IS NULL ORDER BY seq DESC LIMIT 1"));
     // Sorted here: SQLite would copy the wide rows into a sorter first.
     let mut tasks: Vec<model::Task> = all(db, &TASKS, [key], read)?;
-    tasks.sort_by(|a, b| {
-        a.position
-            .cmp(&b.position)
-            .then_with(|| a.taskid.cmp(&b.taskid))
-    });
+    tasks.sort_by(|a, b| a.position.cmp(&b.position).then_with(|| a.taskid.cmp(&b.taskid)));
     Ok(Some(model::LoopState {
         loop_: the_loop,
         phases: all(db, &PHASES, [key], read)?,
@@ -130,10 +106,7 @@ fn state(
 
 fn children<R: Record>(rest: &str) -> String {
     let sql = R::sql();
-    format!(
-        "SELECT {} FROM {} WHERE loop_key = ?1 {rest}",
-        sql.columns, sql.table
-    )
+    format!("SELECT {} FROM {} WHERE loop_key = ?1 {rest}", sql.columns, sql.table)
 }
 
 pub(super) fn memories(db: &Connection, id: &str) -> Result<Vec<model::Memory>, Failure> {
@@ -164,10 +137,8 @@ pub(super) fn events_after(
 
 /// Returns the number that a loop's rows carry.
 pub(super) fn loop_key(db: &Connection, id: &str) -> Result<i64, Failure> {
-    first(db, "SELECT loop_key FROM loop WHERE id = ?1", [id], |row| {
-        Ok(row.get(0)?)
-    })?
-    .ok_or_else(|| StoreError::UnknownLoop { id: id.to_owned() }.into())
+    first(db, "SELECT loop_key FROM loop WHERE id = ?1", [id], |row| Ok(row.get(0)?))?
+        .ok_or_else(|| StoreError::UnknownLoop { id: id.to_owned() }.into())
 }
 
 fn slugs(db: &Connection, root: &str) -> Result<Vec<String>, Failure> {
@@ -181,16 +152,10 @@ const LISTED: &str = "FROM loop WHERE project_id = ?1 AND (?2 OR finished_at IS 
 /// One page of them, newest-touched first: parameters 3 and 4 cut it out.
 const PAGE: &str = "ORDER BY updated_at DESC, slug, loop_key LIMIT ?3 OFFSET ?4";
 
-fn page(
-    db: &Connection,
-    project_id: &str,
-    filter: &tools::LoopFilter,
-) -> Result<tools::LoopPage, Failure> {
+fn page(db: &Connection, project_id: &str, filter: &tools::LoopFilter) -> Result<tools::LoopPage, Failure> {
     static TOTAL: LazyLock<String> = LazyLock::new(|| format!("SELECT count(*) {LISTED}"));
     static LOOPS: LazyLock<String> = LazyLock::new(|| {
-        format!(
-            "SELECT loop_key, slug, title, phase, status, updated_at, project_root {LISTED} {PAGE}"
-        )
+        format!("SELECT loop_key, slug, title, phase, status, updated_at, project_root {LISTED} {PAGE}")
     });
     static COUNTS: LazyLock<String> = LazyLock::new(|| {
         format!(
@@ -200,15 +165,8 @@ fn page(
              GROUP BY task.loop_key, task.status ORDER BY task.loop_key, task.status"
         )
     });
-    let total = first(db, &TOTAL, (project_id, filter.include_finished), |row| {
-        Ok(row.get(0)?)
-    })?;
-    let cut = (
-        project_id,
-        filter.include_finished,
-        filter.limit,
-        filter.offset,
-    );
+    let total = first(db, &TOTAL, (project_id, filter.include_finished), |row| Ok(row.get(0)?))?;
+    let cut = (project_id, filter.include_finished, filter.limit, filter.offset);
     let mut places = HashMap::new();
     let mut loops = all(db, &LOOPS, cut, |row| {
         places.insert(row.get::<_, i64>(0)?, places.len());
@@ -223,10 +181,7 @@ fn page(
         })
     })?;
     let counts = all(db, &COUNTS, cut, |row| {
-        let count = model::StatusCount {
-            status: row.get(1)?,
-            count: row.get(2)?,
-        };
+        let count = model::StatusCount { status: row.get(1)?, count: row.get(2)? };
         Ok((row.get::<_, i64>(0)?, count))
     })?;
     for (key, count) in counts {
@@ -234,10 +189,7 @@ fn page(
             summary.tasks.push(count);
         }
     }
-    Ok(tools::LoopPage {
-        loops,
-        total: total.unwrap_or(0),
-    })
+    Ok(tools::LoopPage { loops, total: total.unwrap_or(0) })
 }
 
 fn read<P: Part>(row: &Row<'_>) -> Result<P, Failure> {

@@ -28,15 +28,9 @@ impl Environment {
         let state_dir = std::env::var_os(OVERRIDE);
         let home = std::env::var_os("HOME");
         let named = state_dir.as_deref().is_some_and(|value| !value.is_empty())
-            || home
-                .as_deref()
-                .is_some_and(|home| usable(Path::new(home)).is_ok());
+            || home.as_deref().is_some_and(|home| usable(Path::new(home)).is_ok());
         let user_home = if named { None } else { user_home() };
-        Environment {
-            state_dir,
-            home,
-            user_home,
-        }
+        Environment { state_dir, home, user_home }
     }
 }
 
@@ -49,11 +43,7 @@ impl Environment {
 /// # Errors
 /// An override that is not absolute, and no usable home at all.
 pub fn state_dir(environment: &Environment) -> Result<PathBuf, StoreError> {
-    if let Some(value) = environment
-        .state_dir
-        .as_deref()
-        .filter(|value| !value.is_empty())
-    {
+    if let Some(value) = environment.state_dir.as_deref().filter(|value| !value.is_empty()) {
         if !Path::new(value).is_absolute() {
             return Err(StoreError::RelativeOverride {
                 value: value.to_string_lossy().into_owned(),
@@ -113,21 +103,13 @@ mod tests {
     fn the_folder_for_each_environment() {
         let home = tempfile::tempdir().unwrap();
         let other = tempfile::tempdir().unwrap();
-        let (home, other) = (
-            home.path().to_str().unwrap(),
-            other.path().to_str().unwrap(),
-        );
+        let (home, other) = (home.path().to_str().unwrap(), other.path().to_str().unwrap());
         let file = format!("{home}/file");
         std::fs::write(&file, "").unwrap();
         let in_home = format!("{home}/.dev-loop-state");
         let in_other = format!("{other}/.dev-loop-state");
         // Override, HOME, user database; the folder, or words of the refusal.
-        type Case<'a> = (
-            Option<&'a str>,
-            Option<&'a str>,
-            Option<&'a str>,
-            Result<&'a str, &'a [&'a str]>,
-        );
+        type Case<'a> = (Option<&'a str>, Option<&'a str>, Option<&'a str>, Result<&'a str, &'a [&'a str]>);
         let cases: &[Case] = &[
             (Some("/s"), Some(home), None, Ok("/s")),
             (Some("/s/a b/🦀"), None, None, Ok("/s/a b/🦀")),
@@ -139,37 +121,12 @@ mod tests {
             (None, Some("${HOME}"), Some(other), Ok(&in_other)),
             (None, Some("/nonexistent"), Some(other), Ok(&in_other)),
             (None, Some(&file), Some(other), Ok(&in_other)),
-            (
-                Some("~/x"),
-                Some(home),
-                None,
-                Err(&["`~/x`", OVERRIDE, "no shell", "absolute"]),
-            ),
-            (
-                Some("${HOME}/x"),
-                Some(home),
-                None,
-                Err(&["`${HOME}/x`", "no shell"]),
-            ),
+            (Some("~/x"), Some(home), None, Err(&["`~/x`", OVERRIDE, "no shell", "absolute"])),
+            (Some("${HOME}/x"), Some(home), None, Err(&["`${HOME}/x`", "no shell"])),
             (Some("x/y"), Some(home), None, Err(&["`x/y`", "absolute"])),
-            (
-                None,
-                None,
-                None,
-                Err(&["HOME is unset", "has none", OVERRIDE]),
-            ),
-            (
-                None,
-                Some(""),
-                Some("/nonexistent"),
-                Err(&["HOME is empty", "`/nonexistent`", OVERRIDE]),
-            ),
-            (
-                None,
-                Some("rel"),
-                Some(""),
-                Err(&["`rel`, a relative path", "empty", OVERRIDE]),
-            ),
+            (None, None, None, Err(&["HOME is unset", "has none", OVERRIDE])),
+            (None, Some(""), Some("/nonexistent"), Err(&["HOME is empty", "`/nonexistent`", OVERRIDE])),
+            (None, Some("rel"), Some(""), Err(&["`rel`, a relative path", "empty", OVERRIDE])),
         ];
         for (state_dir, home, user_home, expected) in cases {
             let environment = Environment {

@@ -17,11 +17,7 @@ pub(super) const MIGRATIONS: &[&str] = &[include_str!("migrations/0001.sql")];
 ///
 /// However many processes do this at once, one migrates, and the others find it done
 /// when they get the lock. Content that is there already is copied first.
-pub(super) fn bring_up(
-    db: &mut Connection,
-    path: &Path,
-    options: &Options,
-) -> Result<(), StoreError> {
+pub(super) fn bring_up(db: &mut Connection, path: &Path, options: &Options) -> Result<(), StoreError> {
     let at = |failure: Failure| failure.at(path);
     let to = options.supported();
     if judge(db, path, to).map_err(at)? == State::Version(to) {
@@ -29,22 +25,16 @@ pub(super) fn bring_up(
     }
     // Has no effect inside a transaction. A script may rebuild a table that others refer to;
     // the references are checked at its end.
-    db.pragma_update(None, "foreign_keys", false)
-        .map_err(|error| at(error.into()))?;
-    let tx = db
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(|error| at(error.into()))?;
+    db.pragma_update(None, "foreign_keys", false).map_err(|error| at(error.into()))?;
+    let tx =
+        db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|error| at(error.into()))?;
     // Again, under the lock: the list of what is to be done may have become empty.
     let from = match judge(&tx, path, to).map_err(at)? {
         State::Version(version) if version == to => return Ok(()),
         State::Version(version) => version,
         State::Empty => 0,
     };
-    let kept = if from == 0 {
-        None
-    } else {
-        Some(snapshot(path, to, options)?)
-    };
+    let kept = if from == 0 { None } else { Some(snapshot(path, to, options)?) };
     let done = run(&tx, from, options).and_then(|()| Ok(tx.commit()?));
     match (done.map_err(at), kept) {
         (Ok(()), Some(kept)) => {
@@ -68,17 +58,11 @@ pub(super) fn bring_up(
 
 fn run(db: &Connection, from: i32, options: &Options) -> Result<(), Failure> {
     // Never negative, `judge` has seen to that.
-    for script in options
-        .migrations
-        .iter()
-        .skip(usize::try_from(from).unwrap_or(0))
-    {
+    for script in options.migrations.iter().skip(usize::try_from(from).unwrap_or(0)) {
         db.execute_batch(script)?;
     }
     if db.prepare("PRAGMA foreign_key_check")?.exists([])? {
-        return Err(Failure::Value(
-            "a row refers to one that does not exist".to_owned(),
-        ));
+        return Err(Failure::Value("a row refers to one that does not exist".to_owned()));
     }
     db.pragma_update(None, "application_id", APPLICATION_ID)?;
     db.pragma_update(None, "user_version", options.supported())?;
@@ -91,10 +75,7 @@ fn run(db: &Connection, from: i32, options: &Options) -> Result<(), Failure> {
 /// migration; a second connection reads what is committed.
 fn snapshot(path: &Path, to: i32, options: &Options) -> Result<PathBuf, StoreError> {
     let kept = unused(path, to);
-    let failed = |detail: String| StoreError::Snapshot {
-        snapshot: kept.clone(),
-        detail,
-    };
+    let failed = |detail: String| StoreError::Snapshot { snapshot: kept.clone(), detail };
     // Only the holder of the lock gets here: an older one is a left-over.
     let unfinished = beside(path, ".copying");
     let copied = copy(path, &unfinished, options).and_then(|()| {
@@ -115,17 +96,11 @@ fn snapshot(path: &Path, to: i32, options: &Options) -> Result<PathBuf, StoreErr
 fn copy(path: &Path, to: &Path, options: &Options) -> Result<(), String> {
     let _ = fs::remove_file(to);
     // SQLite fills an empty file, and would make one that others can read.
-    let file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(to);
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
     let file = file.map_err(|error| error.to_string())?;
     let source = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, false, options)
         .map_err(|failure| failure.at(path).to_string())?;
-    source
-        .execute("VACUUM INTO ?1", [uri(to, "")])
-        .map_err(|error| error.to_string())?;
+    source.execute("VACUUM INTO ?1", [uri(to, "")]).map_err(|error| error.to_string())?;
     file.sync_all().map_err(|error| error.to_string())
 }
 

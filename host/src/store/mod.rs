@@ -111,10 +111,7 @@ impl Store {
         self.refresh()?;
         if let Some(reason) = self.access.read_only() {
             let reason = reason.to_owned();
-            return Err(StoreError::ReadOnly {
-                path: self.path.clone(),
-                reason,
-            });
+            return Err(StoreError::ReadOnly { path: self.path.clone(), reason });
         }
         Tx::begin(self, "BEGIN IMMEDIATE", true)
     }
@@ -143,21 +140,13 @@ pub struct Tx<'a> {
 
 impl<'a> Tx<'a> {
     fn begin(store: &'a Store, sql: &str, writes: bool) -> Result<Tx<'a>, StoreError> {
-        let tx = Tx {
-            db: &store.db,
-            path: &store.path,
-            writes,
-            failed: Cell::new(false),
-        };
+        let tx = Tx { db: &store.db, path: &store.path, writes, failed: Cell::new(false) };
         tx.run(sql)?;
         Ok(tx)
     }
 
     fn run(&self, sql: &str) -> Result<(), StoreError> {
-        let done = self
-            .db
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.execute([]));
+        let done = self.db.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
         self.at(done.map_err(Failure::from))?;
         Ok(())
     }
@@ -210,12 +199,7 @@ impl<'a> Tx<'a> {
     ///
     /// # Errors
     /// See [`Tx::apply`].
-    pub fn register_project(
-        &self,
-        project: &ProjectRow,
-        root: &str,
-        at: i64,
-    ) -> Result<(), StoreError> {
+    pub fn register_project(&self, project: &ProjectRow, root: &str, at: i64) -> Result<(), StoreError> {
         self.change(|| apply::register_project(self.db, project, root, at))
     }
 
@@ -248,11 +232,7 @@ impl<'a> Tx<'a> {
     ///
     /// # Errors
     /// See [`Tx::project_of_root`].
-    pub fn loop_state(
-        &self,
-        root: &str,
-        slug: &str,
-    ) -> Result<Option<model::LoopState>, StoreError> {
+    pub fn loop_state(&self, root: &str, slug: &str) -> Result<Option<model::LoopState>, StoreError> {
         self.at(load::loop_state(self.db, root, slug))
     }
 

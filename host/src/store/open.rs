@@ -3,9 +3,7 @@
 use std::fs::{self, DirBuilder, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{
-    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
-};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -36,11 +34,7 @@ pub(super) struct Options {
 impl Default for Options {
     fn default() -> Self {
         let busy_timeout = Duration::from_millis(5000);
-        Options {
-            busy_timeout,
-            migrations: migrate::MIGRATIONS,
-            vfs: None,
-        }
+        Options { busy_timeout, migrations: migrate::MIGRATIONS, vfs: None }
     }
 }
 
@@ -78,10 +72,7 @@ pub(super) struct FileId {
 impl FileId {
     pub(super) fn of(path: &Path) -> Option<FileId> {
         let metadata = fs::metadata(path).ok()?;
-        Some(FileId {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-        })
+        Some(FileId { device: metadata.dev(), inode: metadata.ino() })
     }
 }
 
@@ -102,15 +93,7 @@ pub(super) fn open(folder: &Path, options: Options) -> Result<Store, StoreError>
     };
     db.set_prepared_statement_cache_capacity(STATEMENTS);
     let folder = folder.to_owned();
-    Ok(Store {
-        db,
-        folder,
-        path,
-        access,
-        journal_mode,
-        file,
-        options,
-    })
+    Ok(Store { db, folder, path, access, journal_mode, file, options })
 }
 
 /// The folder at `path`, for its owner alone.
@@ -124,19 +107,11 @@ fn ensure_folder(path: &Path) -> Result<(), StoreError> {
             }
             Ok(())
         }
-        Ok(metadata) => Err(StoreError::WrongKind {
-            path: path.to_owned(),
-            found: kind(&metadata),
-            wanted,
-        }),
+        Ok(metadata) => Err(StoreError::WrongKind { path: path.to_owned(), found: kind(&metadata), wanted }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if is_link(path) {
                 let found = "a link to something that does not exist";
-                return Err(StoreError::WrongKind {
-                    path: path.to_owned(),
-                    found,
-                    wanted,
-                });
+                return Err(StoreError::WrongKind { path: path.to_owned(), found, wanted });
             }
             let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
             made.map_err(|error| trouble("create the folder", path, error))
@@ -147,9 +122,7 @@ fn ensure_folder(path: &Path) -> Result<(), StoreError> {
 
 fn holds_nothing_else(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|entries| {
-        entries
-            .flatten()
-            .all(|entry| entry.file_name().as_bytes().starts_with(FILE.as_bytes()))
+        entries.flatten().all(|entry| entry.file_name().as_bytes().starts_with(FILE.as_bytes()))
     })
 }
 
@@ -158,34 +131,19 @@ fn ensure_file(path: &Path) -> Result<(), StoreError> {
     // One thread at a time: closing the new file would drop the locks that another
     // thread of this process got on it in between.
     static CREATING: Mutex<()> = Mutex::new(());
-    let _creating = CREATING
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _creating = CREATING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
 
     orphaned_log(path)?;
     let wanted = "a database file";
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => Ok(()),
-        Ok(metadata) => Err(StoreError::WrongKind {
-            path: path.to_owned(),
-            found: kind(&metadata),
-            wanted,
-        }),
+        Ok(metadata) => Err(StoreError::WrongKind { path: path.to_owned(), found: kind(&metadata), wanted }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if is_link(path) {
                 let found = "a link to something that does not exist";
-                return Err(StoreError::WrongKind {
-                    path: path.to_owned(),
-                    found,
-                    wanted,
-                });
+                return Err(StoreError::WrongKind { path: path.to_owned(), found, wanted });
             }
-            match OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(path)
-            {
+            match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
                 Ok(_) => Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
                 Err(error) => Err(trouble("create", path, error)),
@@ -214,11 +172,7 @@ fn trouble(action: &'static str, path: &Path, source: io::Error) -> StoreError {
         let folder = path.parent().unwrap_or(path).to_owned();
         return StoreError::Full { folder };
     }
-    StoreError::Folder {
-        action,
-        path: path.to_owned(),
-        source,
-    }
+    StoreError::Folder { action, path: path.to_owned(), source }
 }
 
 fn gone(path: &Path) -> StoreError {
@@ -297,8 +251,7 @@ fn read_write(path: &Path, options: &Options) -> Result<(Connection, Access, Str
     let at = |failure: Failure| failure.at(path);
     let mut db = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, false, options).map_err(at)?;
     let set = |db: &Connection, name: &str, value: &dyn rusqlite::ToSql| {
-        db.pragma_update(None, name, value)
-            .map_err(|error| Failure::from(error).at(path))
+        db.pragma_update(None, name, value).map_err(|error| Failure::from(error).at(path))
     };
     set(&db, "synchronous", &"FULL")?;
     migrate::bring_up(&mut db, path, options)?;
@@ -328,9 +281,7 @@ fn read_only(
     // Where no log or journal is in use the main file is the whole database. Read alone, it
     // needs no log's files made beside it; every call opens it anew, so that one which came
     // into use meanwhile is seen.
-    let alone = ["-wal", "-journal"]
-        .iter()
-        .all(|suffix| is_empty(&beside(path, suffix)));
+    let alone = ["-wal", "-journal"].iter().all(|suffix| is_empty(&beside(path, suffix)));
     let opened = open(alone);
     let (db, state, mode) = opened.map_err(|failure: Failure| failure.at(path))?;
     let path = path.to_owned();
@@ -340,14 +291,10 @@ fn read_only(
         }
         State::Version(version) => {
             let to = options.supported();
-            let reason =
-                format!("{reason}, and its schema version {version} has to become {to} first");
+            let reason = format!("{reason}, and its schema version {version} has to become {to} first");
             Err(StoreError::ReadOnly { path, reason })
         }
-        State::Empty => Err(StoreError::ReadOnly {
-            path,
-            reason: format!("{reason}, and it is empty"),
-        }),
+        State::Empty => Err(StoreError::ReadOnly { path, reason: format!("{reason}, and it is empty") }),
     }
 }
 
@@ -367,9 +314,8 @@ fn choose_journal(db: &Connection, path: &Path, options: &Options) -> Result<Str
             return Ok(mode);
         }
         // Needs the file for itself for a moment, and SQLite does not wait for that.
-        let changed = db.query_row(&format!("PRAGMA journal_mode = {wanted}"), [], |row| {
-            row.get::<_, String>(0)
-        });
+        let changed =
+            db.query_row(&format!("PRAGMA journal_mode = {wanted}"), [], |row| row.get::<_, String>(0));
         match changed {
             Ok(mode) if mode == wanted => return Ok(mode),
             Err(error)
@@ -384,10 +330,7 @@ fn choose_journal(db: &Connection, path: &Path, options: &Options) -> Result<Str
                     Err(error) => error.to_string(),
                 };
                 let mode = current().map_err(|error| Failure::from(error).at(path))?;
-                tracing::warn!(
-                    "{}: journal mode {mode} instead of {wanted}: {why}",
-                    path.display()
-                );
+                tracing::warn!("{}: journal mode {mode} instead of {wanted}: {why}", path.display());
                 return Ok(mode);
             }
         }
@@ -398,15 +341,8 @@ fn choose_journal(db: &Connection, path: &Path, options: &Options) -> Result<Str
 #[cfg(target_os = "linux")]
 fn on_network(path: &Path) -> bool {
     /// NFS, SMB, CIFS, SMB 2, 9p, AFS and Ceph, as `statfs` tells them.
-    const NETWORK: [u32; 7] = [
-        0x6969,
-        0x517b,
-        0xff53_4d42,
-        0xfe53_4d42,
-        0x0102_1997,
-        0x5346_414f,
-        0x00c3_6400,
-    ];
+    const NETWORK: [u32; 7] =
+        [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x0102_1997, 0x5346_414f, 0x00c3_6400];
     // The type's width differs by platform; its numbers have 32 bits.
     #[allow(clippy::unnecessary_cast)]
     rustix::fs::statfs(path).is_ok_and(|found| NETWORK.contains(&(found.f_type as u32)))

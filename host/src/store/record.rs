@@ -43,12 +43,7 @@ impl<'s, 'c> Binder<'s, 'c> {
         first: usize,
         record: &R,
     ) -> Result<(), Failure> {
-        let mut binder = Binder {
-            statement,
-            sql: R::sql(),
-            before: first,
-            next: first,
-        };
+        let mut binder = Binder { statement, sql: R::sql(), before: first, next: first };
         record.bind(&mut binder)
     }
 
@@ -63,11 +58,7 @@ impl<'s, 'c> Binder<'s, 'c> {
     }
 
     fn too_large(&self, value: u64) -> Failure {
-        let name = self
-            .sql
-            .names
-            .get(self.next - self.before)
-            .map_or("?", String::as_str);
+        let name = self.sql.names.get(self.next - self.before).map_or("?", String::as_str);
         let column = format!("{}.{name}", self.sql.table);
         StoreError::TooLarge { column, value }.into()
     }
@@ -98,9 +89,7 @@ impl<'r, 's> Reader<'r, 's> {
     fn unfit(&self, wanted: &str) -> Failure {
         let statement: &Statement<'_> = self.row.as_ref();
         let column = statement.column_name(self.next - 1).unwrap_or("?");
-        Failure::Value(format!(
-            "column {column} holds something other than {wanted}"
-        ))
+        Failure::Value(format!("column {column} holds something other than {wanted}"))
     }
 }
 
@@ -149,14 +138,8 @@ impl Scalar for Vec<String> {
         if self.is_empty() {
             return Ok(ToSqlOutput::Borrowed(ValueRef::Text(b"[]")));
         }
-        let list = self
-            .iter()
-            .cloned()
-            .map(serde_json::Value::String)
-            .collect();
-        Ok(ToSqlOutput::Owned(Value::Text(
-            serde_json::Value::Array(list).to_string(),
-        )))
+        let list = self.iter().cloned().map(serde_json::Value::String).collect();
+        Ok(ToSqlOutput::Owned(Value::Text(serde_json::Value::Array(list).to_string())))
     }
     fn from(value: ValueRef<'_>) -> Option<Self> {
         match value.as_bytes().ok()? {
@@ -281,20 +264,8 @@ macro_rules! record {
 }
 
 optional_part!(Block { op, task, reason });
-optional_part!(NowPointer {
-    agent,
-    task,
-    step,
-    since
-});
-part!(Marks {
-    revision,
-    event_seq,
-    log_bytes,
-    step_seq,
-    memory_seq,
-    memory_bytes
-});
+optional_part!(NowPointer { agent, task, step, since });
+part!(Marks { revision, event_seq, log_bytes, step_seq, memory_seq, memory_bytes });
 part!(StepQuality {
     explicit,
     auto_next,
@@ -345,59 +316,34 @@ impl Sql {
     fn of<R: Part>(table: &'static str) -> Sql {
         let mut names = Vec::new();
         R::names("", &mut names);
-        let columns = names
-            .iter()
-            .map(|name| quoted(name))
-            .collect::<Vec<_>>()
-            .join(", ");
-        Sql {
-            table,
-            names,
-            columns,
-        }
+        let columns = names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
+        Sql { table, names, columns }
     }
 
     /// `insert` is `INSERT` or one of its forms; parameter 1 is the loop's key.
     pub(super) fn insert_child(&self, insert: &str) -> String {
         let values = parameters(2, self.names.len());
-        format!(
-            "{insert} INTO {} (loop_key, {}) VALUES (?1, {values})",
-            self.table, self.columns
-        )
+        format!("{insert} INTO {} (loop_key, {}) VALUES (?1, {values})", self.table, self.columns)
     }
 
     /// The insertion of the record by itself.
     pub(super) fn insert(&self) -> String {
         let values = parameters(1, self.names.len());
-        format!(
-            "INSERT INTO {} ({}) VALUES ({values})",
-            self.table, self.columns
-        )
+        format!("INSERT INTO {} ({}) VALUES ({values})", self.table, self.columns)
     }
 
     /// The assignments of an `UPDATE`, without the columns in `except`.
     ///
     /// Column n is parameter `first` + n, whether it is left out or not.
     pub(super) fn assignments(&self, first: usize, except: &[&str]) -> String {
-        let assigned = self
-            .names
-            .iter()
-            .enumerate()
-            .filter(|(_, name)| !except.contains(&name.as_str()));
-        assigned
-            .map(|(n, name)| format!("{} = ?{}", quoted(name), first + n))
-            .collect::<Vec<_>>()
-            .join(", ")
+        let assigned = self.names.iter().enumerate().filter(|(_, name)| !except.contains(&name.as_str()));
+        assigned.map(|(n, name)| format!("{} = ?{}", quoted(name), first + n)).collect::<Vec<_>>().join(", ")
     }
 
     /// The condition that the columns in `of` have the values of a record bound
     /// from `first` on; absent equals absent.
     pub(super) fn same(&self, first: usize, of: &[&str]) -> String {
-        let compared = self
-            .names
-            .iter()
-            .enumerate()
-            .filter(|(_, name)| of.contains(&name.as_str()));
+        let compared = self.names.iter().enumerate().filter(|(_, name)| of.contains(&name.as_str()));
         compared
             .map(|(n, name)| format!("{} IS ?{}", quoted(name), first + n))
             .collect::<Vec<_>>()
@@ -411,24 +357,12 @@ fn quoted(name: &str) -> String {
 }
 
 pub(super) fn parameters(first: usize, count: usize) -> String {
-    (first..first + count)
-        .map(|n| format!("?{n}"))
-        .collect::<Vec<_>>()
-        .join(", ")
+    (first..first + count).map(|n| format!("?{n}")).collect::<Vec<_>>().join(", ")
 }
 
 /// The columns of a loop's marks, which are read alone as well.
 pub(super) fn mark_columns() -> String {
     let mut names = Vec::new();
-    names_of(
-        |record: &model::Loop| &record.marks,
-        "",
-        "marks",
-        &mut names,
-    );
-    names
-        .iter()
-        .map(|name| quoted(name))
-        .collect::<Vec<_>>()
-        .join(", ")
+    names_of(|record: &model::Loop| &record.marks, "", "marks", &mut names);
+    names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")
 }

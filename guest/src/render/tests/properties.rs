@@ -200,7 +200,7 @@ fn check_loop_page(state: &LoopState, version: &str) {
 
 fn check_lessons_page(l: &Loop, lessons: &[Memory], version: &str) {
     let page = lessons_page(l, lessons, version);
-    assert_eq!(page, lessons_page(&l.clone(), &lessons.to_vec(), version));
+    assert_eq!(page, lessons_page(&l.clone(), lessons, version));
     let updated = lessons.iter().map(|lesson| lesson.at).max().unwrap_or(l.created_at);
     let pairs = [
         ("type", "memory".to_owned()),

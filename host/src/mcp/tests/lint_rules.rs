@@ -10,10 +10,7 @@ fn property(schema: &str) -> String {
 #[test]
 fn schemas() {
     let top = |member: &str| format!(r#"{{"type":"object","properties":{{}},"{member}":[]}}"#);
-    let member = |place: &str, member| Fault::Member {
-        place: place.into(),
-        member,
-    };
+    let member = |place: &str, member| Fault::Member { place: place.into(), member };
     let cases: Vec<(String, Result<(), Fault>)> = vec![
         (r#"{"type":"object","properties":{}}"#.into(), Ok(())),
         (r#"{"type":"object","properties":{},"required":[],"additionalProperties":false}"#.into(), Ok(())),
@@ -54,16 +51,10 @@ fn schemas() {
         (r#"{"type":"object","properties":{},"$defs":{"x":{"const":1}}}"#.into(), Err(member("/$defs/x", "const"))),
     ];
     for (input_schema, expected) in cases {
-        let tool = Tool {
-            input_schema: input_schema.clone(),
-            ..tool("name", Profile::Core)
-        };
+        let tool = Tool { input_schema: input_schema.clone(), ..tool("name", Profile::Core) };
         assert_eq!(check(&tool).map(|_| ()), expected, "{input_schema}");
     }
-    let broken = Tool {
-        input_schema: "{".into(),
-        ..tool("name", Profile::Core)
-    };
+    let broken = Tool { input_schema: "{".into(), ..tool("name", Profile::Core) };
     assert!(matches!(check(&broken), Err(Fault::NotJson(_))));
 }
 
@@ -74,49 +65,25 @@ fn names() {
         assert!(check(&tool(name, Profile::Core)).is_ok(), "{name:?}");
     }
     let too_long = "a".repeat(41);
-    for name in [
-        "", "A", "_a", "1a", "a-b", "a.b", "a/b", "a b", "ä", "aä", &too_long,
-    ] {
-        assert_eq!(
-            check(&tool(name, Profile::Core)),
-            Err(Fault::Name),
-            "{name:?}"
-        );
+    for name in ["", "A", "_a", "1a", "a-b", "a.b", "a/b", "a b", "ä", "aä", &too_long] {
+        assert_eq!(check(&tool(name, Profile::Core)), Err(Fault::Name), "{name:?}");
     }
 }
 
 #[test]
 fn descriptions() {
-    let with = |description: String| {
-        check(&Tool {
-            description,
-            ..tool("name", Profile::Core)
-        })
-        .map(|_| ())
-    };
+    let with = |description: String| check(&Tool { description, ..tool("name", Profile::Core) }).map(|_| ());
     assert_eq!(with(" \n".into()), Err(Fault::DescriptionBlank));
     assert_eq!(with("x".repeat(TEXT_BYTES_MAX)), Ok(()));
-    assert_eq!(
-        with("x".repeat(TEXT_BYTES_MAX + 1)),
-        Err(Fault::DescriptionLong(TEXT_BYTES_MAX + 1))
-    );
+    assert_eq!(with("x".repeat(TEXT_BYTES_MAX + 1)), Err(Fault::DescriptionLong(TEXT_BYTES_MAX + 1)));
     assert_eq!(with("ä".repeat(1001)), Err(Fault::DescriptionLong(2002)));
 }
 
 #[test]
 fn one_bad_tool_hides_itself_alone() {
-    let bad = Tool {
-        input_schema: property("true"),
-        ..tool("bad", Profile::Core)
-    };
-    let first = Tool {
-        title: "first".into(),
-        ..tool("one", Profile::Core)
-    };
-    let second = Tool {
-        title: "second".into(),
-        ..tool("one", Profile::Core)
-    };
+    let bad = Tool { input_schema: property("true"), ..tool("bad", Profile::Core) };
+    let first = Tool { title: "first".into(), ..tool("one", Profile::Core) };
+    let second = Tool { title: "second".into(), ..tool("one", Profile::Core) };
     let (fit, left_out) = lint(vec![first, bad, second, tool("two", Profile::All)]);
     let fit: Vec<_> = fit.iter().map(|fit| fit.tool.title.as_str()).collect();
     assert_eq!(fit, ["first", "The two"]);

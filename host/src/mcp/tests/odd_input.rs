@@ -9,20 +9,11 @@ fn brief(answer: &Value) -> String {
     assert_eq!(answer["jsonrpc"], "2.0");
     let id = &answer["id"];
     if let Some(error) = answer.get("error") {
-        assert!(
-            error["message"]
-                .as_str()
-                .is_some_and(|text| !text.is_empty()),
-            "{answer}"
-        );
+        assert!(error["message"].as_str().is_some_and(|text| !text.is_empty()), "{answer}");
         return format!("{id} {}", error["code"]);
     }
     let result = &answer["result"];
-    let era = if result.get("resultType").is_some() {
-        " modern"
-    } else {
-        ""
-    };
+    let era = if result.get("resultType").is_some() { " modern" } else { "" };
     let what = if let Some(version) = result.get("protocolVersion") {
         format!("initialize {}", version.as_str().expect("a string"))
     } else if result.get("supportedVersions").is_some() {
@@ -36,11 +27,7 @@ fn brief(answer: &Value) -> String {
             .collect();
         format!("tools {}", names.join(","))
     } else if let Some(content) = result.get("content") {
-        let state = if result["isError"] == true {
-            "failed"
-        } else {
-            "done"
-        };
+        let state = if result["isError"] == true { "failed" } else { "done" };
         format!("{state} {}", content[0]["text"].as_str().expect("a text"))
     } else {
         result.to_string()
@@ -69,8 +56,16 @@ fn after_hello() -> Vec<(&'static str, String, &'static [&'static str])> {
     vec![
         ("unfinished JSON", "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"tools/li\n".into(), &["null -32700"]),
         ("NUL bytes", "\0\0\0\n".into(), &["null -32700"]),
-        ("lone surrogate", request("1", "tools/call", r#""name":"echo","arguments":{"t":"\ud800"}"#), &["null -32700"]),
-        ("nested too deep", request("1", "tools/call", &format!(r#""name":"echo","arguments":{{"x":{}}}"#, nested(200))), &["null -32700"]),
+        (
+            "lone surrogate",
+            request("1", "tools/call", r#""name":"echo","arguments":{"t":"\ud800"}"#),
+            &["null -32700"],
+        ),
+        (
+            "nested too deep",
+            request("1", "tools/call", &format!(r#""name":"echo","arguments":{{"x":{}}}"#, nested(200))),
+            &["null -32700"],
+        ),
         ("two values on a line", "{} {}\n".into(), &["null -32700"]),
         ("number", "42\n".into(), &["null -32600"]),
         ("string", "\"ping\"\n".into(), &["null -32600"]),
@@ -79,11 +74,23 @@ fn after_hello() -> Vec<(&'static str, String, &'static [&'static str])> {
         ("empty object", "{}\n".into(), &["null -32600"]),
         ("id without method", "{\"jsonrpc\":\"2.0\",\"id\":1}\n".into(), &["1 -32600"]),
         ("method that is a number", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":5}\n".into(), &["1 -32600"]),
-        ("params that are an array", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":[]}\n".into(), &["1 -32602"]),
+        (
+            "params that are an array",
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":[]}\n".into(),
+            &["1 -32602"],
+        ),
         ("no jsonrpc", "{\"id\":1,\"method\":\"ping\"}\n".into(), &["1 -32602"]),
         ("jsonrpc 1.0", "{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}\n".into(), &["1 -32602"]),
-        ("request that is a response too", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"result\":{}}\n".into(), &["1 -32602"]),
-        ("call without params", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\"}\n".into(), &["1 -32602"]),
+        (
+            "request that is a response too",
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"result\":{}}\n".into(),
+            &["1 -32602"],
+        ),
+        (
+            "call without params",
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\"}\n".into(),
+            &["1 -32602"],
+        ),
         ("call without a name", request("1", "tools/call", ""), &["1 -32602"]),
         ("call with a number as name", request("1", "tools/call", r#""name":1"#), &["1 -32602"]),
         ("string arguments", request("1", "tools/call", r#""name":"echo","arguments":"{}""#), &["1 -32602"]),
@@ -93,20 +100,44 @@ fn after_hello() -> Vec<(&'static str, String, &'static [&'static str])> {
         ("cursor that is a number", request("1", "tools/list", r#""cursor":1"#), &["1 -32602"]),
         ("cursor that was never given", request("1", "tools/list", r#""cursor":"zzz""#), &["1 -32602"]),
         ("unknown method", request("1", "no/such", ""), &["1 -32601"]),
-        ("unknown method with null params", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"no/such\",\"params\":null}\n".into(), &["1 -32601"]),
+        (
+            "unknown method with null params",
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"no/such\",\"params\":null}\n".into(),
+            &["1 -32601"],
+        ),
         ("resources/list", request("1", "resources/list", ""), &["1 -32601"]),
         ("prompts/list", request("1", "prompts/list", ""), &["1 -32601"]),
         ("prompts/get", request("1", "prompts/get", r#""name":"x""#), &["1 -32601"]),
         ("logging/setLevel", request("1", "logging/setLevel", r#""level":"info""#), &["1 -32601"]),
-        ("completion/complete", request("1", "completion/complete", r#""ref":{"type":"ref/prompt","name":"x"},"argument":{"name":"a","value":"b"}"#), &["1 -32601"]),
+        (
+            "completion/complete",
+            request(
+                "1",
+                "completion/complete",
+                r#""ref":{"type":"ref/prompt","name":"x"},"argument":{"name":"a","value":"b"}"#,
+            ),
+            &["1 -32601"],
+        ),
         ("tasks/get", request("1", "tasks/get", r#""taskId":"x""#), &["1 -32601"]),
         ("unknown tool", request("1", "tools/call", r#""name":"nope""#), &["1 -32602"]),
         ("failing tool", request("1", "tools/call", r#""name":"fail""#), &["1 failed it failed; do that"]),
         ("no arguments", request("1", "tools/call", r#""name":"echo""#), &["1 done {}"]),
         ("null arguments", request("1", "tools/call", r#""name":"echo","arguments":null"#), &["1 done {}"]),
-        ("unknown members", request("1", "tools/call", r#""name":"echo","x":1,"task":{"ttl":1}"#), &["1 done {}"]),
-        ("list with null params", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":null}\n".into(), &["1 tools slow,echo,fail"]),
-        ("list without params", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n".into(), &["1 tools slow,echo,fail"]),
+        (
+            "unknown members",
+            request("1", "tools/call", r#""name":"echo","x":1,"task":{"ttl":1}"#),
+            &["1 done {}"],
+        ),
+        (
+            "list with null params",
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":null}\n".into(),
+            &["1 tools slow,echo,fail"],
+        ),
+        (
+            "list without params",
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n".into(),
+            &["1 tools slow,echo,fail"],
+        ),
         ("id null", request("null", "ping", ""), &["null -32600"]),
         ("id 1.5", request("1.5", "ping", ""), &["null -32600"]),
         ("id true", request("true", "ping", ""), &["null -32600"]),
@@ -119,32 +150,108 @@ fn after_hello() -> Vec<(&'static str, String, &'static [&'static str])> {
         ("id 2^64-1", request("18446744073709551615", "ping", ""), &["18446744073709551615 {}"]),
         ("id -1", request("-1", "ping", ""), &["-1 {}"]),
         ("id 1 and \"1\"", echo("1") + &echo("\"1\""), &["1 done {\"n\":1}", "\"1\" done {\"n\":1}"]),
-        ("duplicate id", "{\"jsonrpc\":\"2.0\",\"id\":1,\"id\":2,\"method\":\"ping\"}\n".into(), &["2 -32602"]),
-        ("duplicate argument", request("1", "tools/call", r#""name":"echo","arguments":{"a":{"b":1,"b":2}}"#), &["1 -32602"]),
+        (
+            "duplicate id",
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"id\":2,\"method\":\"ping\"}\n".into(),
+            &["2 -32602"],
+        ),
+        (
+            "duplicate argument",
+            request("1", "tools/call", r#""name":"echo","arguments":{"a":{"b":1,"b":2}}"#),
+            &["1 -32602"],
+        ),
         ("second initialize", HELLO.replace("\"id\":0", "\"id\":7"), &["7 initialize 2025-11-25"]),
-        ("unknown notification", "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/zzz\",\"params\":{}}\n".into(), &[]),
-        ("notification with array params", "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":[]}\n".into(), &[]),
-        ("roots changed", "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/roots/list_changed\"}\n".into(), &[]),
-        ("call that is a notification", "{\"jsonrpc\":\"2.0\",\"method\":\"tools/call\",\"params\":{\"name\":\"echo\"}}\n".into(), &[]),
+        (
+            "unknown notification",
+            "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/zzz\",\"params\":{}}\n".into(),
+            &[],
+        ),
+        (
+            "notification with array params",
+            "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":[]}\n".into(),
+            &[],
+        ),
+        (
+            "roots changed",
+            "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/roots/list_changed\"}\n".into(),
+            &[],
+        ),
+        (
+            "call that is a notification",
+            "{\"jsonrpc\":\"2.0\",\"method\":\"tools/call\",\"params\":{\"name\":\"echo\"}}\n".into(),
+            &[],
+        ),
         ("stray response", "{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":{}}\n".into(), &[]),
-        ("stray error", "{\"jsonrpc\":\"2.0\",\"id\":99,\"error\":{\"code\":1,\"message\":\"x\"}}\n".into(), &[]),
-        ("cancel of an unknown id", "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":77}}\n".into(), &[]),
-        ("cancel of nothing", "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{}}\n".into(), &[]),
+        (
+            "stray error",
+            "{\"jsonrpc\":\"2.0\",\"id\":99,\"error\":{\"code\":1,\"message\":\"x\"}}\n".into(),
+            &[],
+        ),
+        (
+            "cancel of an unknown id",
+            "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":77}}\n"
+                .into(),
+            &[],
+        ),
+        (
+            "cancel of nothing",
+            "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{}}\n".into(),
+            &[],
+        ),
         ("blank lines", "\n   \n\t\r\n".into(), &[]),
         ("CRLF", request("1", "ping", "").replace('\n', "\r\n"), &["1 {}"]),
         ("byte order mark", format!("\u{feff}{}", request("1", "ping", "")), &["1 {}"]),
         ("spaces around", format!("  {}", request("1", "ping", "").replace('\n', " \n")), &["1 {}"]),
-        ("raw U+2028", request("1", "tools/call", "\"name\":\"echo\",\"arguments\":{\"t\":\"a\u{2028}b\"}"), &["1 done {\"t\":\"a\u{2028}b\"}"]),
-        ("newline in a text", request("1", "tools/call", r#""name":"echo","arguments":{"t":"a\nb"}"#), &["1 done {\"t\":\"a\\nb\"}"]),
+        (
+            "raw U+2028",
+            request("1", "tools/call", "\"name\":\"echo\",\"arguments\":{\"t\":\"a\u{2028}b\"}"),
+            &["1 done {\"t\":\"a\u{2028}b\"}"],
+        ),
+        (
+            "newline in a text",
+            request("1", "tools/call", r#""name":"echo","arguments":{"t":"a\nb"}"#),
+            &["1 done {\"t\":\"a\\nb\"}"],
+        ),
         ("no newline at the end", echo("1").trim_end().into(), &["1 done {\"n\":1}"]),
-        ("panic, then another call", request("1", "tools/call", r#""name":"panic""#) + &echo("2"), &["1 failed panic failed inside the server and nothing was changed: lost my way; call it again, and report it if it fails again", "2 done {\"n\":1}"]),
+        (
+            "panic, then another call",
+            request("1", "tools/call", r#""name":"panic""#) + &echo("2"),
+            &[
+                "1 failed panic failed inside the server and nothing was changed: lost my way; call it again, and report it if it fails again",
+                "2 done {\"n\":1}",
+            ],
+        ),
         ("reply that is no object", request("1", "tools/call", r#""name":"bare""#), &["1 done no object"]),
-        ("call that stops by itself", request("1", "tools/call", r#""name":"stop""#), &["1 failed stop was stopped before it was done and nothing was changed; call it again"]),
-        ("tool that is not listed", request("1", "tools/call", r#""name":"hidden""#), &["1 done { \"b\": 1, \"a\": [] }"]),
-        ("modern call", request("1", "tools/call", &format!(r#""name":"echo",{META}"#)), &["1 done {} modern"]),
-        ("modern, then legacy call", request("1", "tools/call", &format!(r#""name":"echo",{META}"#)) + &echo("2"), &["1 done {} modern", "2 done {\"n\":1}"]),
-        ("older version in meta", request("1", "tools/list", r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2025-06-18"}"#), &["1 tools slow,echo,fail"]),
-        ("version that is a number", request("1", "tools/list", r#""_meta":{"io.modelcontextprotocol/protocolVersion":5}"#), &["1 -32602"]),
+        (
+            "call that stops by itself",
+            request("1", "tools/call", r#""name":"stop""#),
+            &["1 failed stop was stopped before it was done and nothing was changed; call it again"],
+        ),
+        (
+            "tool that is not listed",
+            request("1", "tools/call", r#""name":"hidden""#),
+            &["1 done { \"b\": 1, \"a\": [] }"],
+        ),
+        (
+            "modern call",
+            request("1", "tools/call", &format!(r#""name":"echo",{META}"#)),
+            &["1 done {} modern"],
+        ),
+        (
+            "modern, then legacy call",
+            request("1", "tools/call", &format!(r#""name":"echo",{META}"#)) + &echo("2"),
+            &["1 done {} modern", "2 done {\"n\":1}"],
+        ),
+        (
+            "older version in meta",
+            request("1", "tools/list", r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2025-06-18"}"#),
+            &["1 tools slow,echo,fail"],
+        ),
+        (
+            "version that is a number",
+            request("1", "tools/list", r#""_meta":{"io.modelcontextprotocol/protocolVersion":5}"#),
+            &["1 -32602"],
+        ),
     ]
 }
 
@@ -155,26 +262,14 @@ fn from_the_start() -> Vec<(&'static str, String, &'static [&'static str])> {
         ("nothing", String::new(), &[]),
         ("only blank lines", "\n\n".into(), &[]),
         ("handshake only", HELLO.into(), &["0 initialize 2025-11-25"]),
-        (
-            "junk first",
-            format!("hello\n{HELLO}"),
-            &["null -32700", "0 initialize 2025-11-25"],
-        ),
-        (
-            "ping first",
-            request("1", "ping", "") + HELLO,
-            &["1 {}", "0 initialize 2025-11-25"],
-        ),
+        ("junk first", format!("hello\n{HELLO}"), &["null -32700", "0 initialize 2025-11-25"]),
+        ("ping first", request("1", "ping", "") + HELLO, &["1 {}", "0 initialize 2025-11-25"]),
         (
             "call first",
             echo("1") + HELLO + &echo("2"),
             &["1 -32602", "0 initialize 2025-11-25", "2 done {\"n\":1}"],
         ),
-        (
-            "list first",
-            request("1", "tools/list", "") + HELLO,
-            &["1 -32602", "0 initialize 2025-11-25"],
-        ),
+        ("list first", request("1", "tools/list", "") + HELLO, &["1 -32602", "0 initialize 2025-11-25"]),
         (
             "unknown method first",
             request("1", "no/such", "") + HELLO,
@@ -207,33 +302,13 @@ fn from_the_start() -> Vec<(&'static str, String, &'static [&'static str])> {
         ),
         (
             "initialize without clientInfo",
-            request(
-                "0",
-                "initialize",
-                r#""protocolVersion":"2025-06-18","capabilities":{}"#,
-            ) + &echo("1"),
+            request("0", "initialize", r#""protocolVersion":"2025-06-18","capabilities":{}"#) + &echo("1"),
             &["0 -32602", "1 -32602"],
         ),
-        (
-            "version 2024-11-05",
-            initialize("2024-11-05"),
-            &["0 initialize 2024-11-05"],
-        ),
-        (
-            "version 2025-03-26",
-            initialize("2025-03-26"),
-            &["0 initialize 2025-03-26"],
-        ),
-        (
-            "version 2025-06-18",
-            initialize("2025-06-18"),
-            &["0 initialize 2025-06-18"],
-        ),
-        (
-            "version 2025-11-25",
-            initialize("2025-11-25"),
-            &["0 initialize 2025-11-25"],
-        ),
+        ("version 2024-11-05", initialize("2024-11-05"), &["0 initialize 2024-11-05"]),
+        ("version 2025-03-26", initialize("2025-03-26"), &["0 initialize 2025-03-26"]),
+        ("version 2025-06-18", initialize("2025-06-18"), &["0 initialize 2025-06-18"]),
+        ("version 2025-11-25", initialize("2025-11-25"), &["0 initialize 2025-11-25"]),
         (
             "version 2026-07-28 by handshake",
             initialize("2026-07-28") + &request("1", "ping", "") + &echo("2"),
@@ -244,11 +319,7 @@ fn from_the_start() -> Vec<(&'static str, String, &'static [&'static str])> {
             initialize("1999-01-01") + &echo("1"),
             &["0 initialize 2025-11-25", "1 done {\"n\":1}"],
         ),
-        (
-            "version nonsense",
-            initialize(""),
-            &["0 initialize 2025-11-25"],
-        ),
+        ("version nonsense", initialize(""), &["0 initialize 2025-11-25"]),
         ("discover", discover(META), &["5 discover modern"]),
         ("discover without meta", discover(""), &["5 -32602"]),
         (
@@ -264,22 +335,14 @@ fn from_the_start() -> Vec<(&'static str, String, &'static [&'static str])> {
         (
             "discover, then initialize",
             discover(META) + HELLO + &echo("1"),
-            &[
-                "5 discover modern",
-                "0 initialize 2025-11-25",
-                "1 done {\"n\":1}",
-            ],
+            &["5 discover modern", "0 initialize 2025-11-25", "1 done {\"n\":1}"],
         ),
         (
             "failed discover, then initialize",
             discover("") + HELLO + &echo("1"),
             &["5 -32602", "0 initialize 2025-11-25", "1 done {\"n\":1}"],
         ),
-        (
-            "modern list",
-            request("1", "tools/list", META),
-            &["1 tools slow,echo,fail modern"],
-        ),
+        ("modern list", request("1", "tools/list", META), &["1 tools slow,echo,fail modern"]),
         (
             "modern call",
             request("1", "tools/call", &format!(r#""name":"echo",{META}"#)),
@@ -303,11 +366,7 @@ fn from_the_start() -> Vec<(&'static str, String, &'static [&'static str])> {
         (
             "modern, then initialize",
             request("1", "tools/list", META) + HELLO + &echo("2"),
-            &[
-                "1 tools slow,echo,fail modern",
-                "0 initialize 2025-11-25",
-                "2 done {\"n\":1}",
-            ],
+            &["1 tools slow,echo,fail modern", "0 initialize 2025-11-25", "2 done {\"n\":1}"],
         ),
         ("modern ping", request("1", "ping", META), &["1 -32601"]),
         (
@@ -329,20 +388,13 @@ fn from_the_start() -> Vec<(&'static str, String, &'static [&'static str])> {
             ),
             &["1 -32601"],
         ),
-        (
-            "modern unknown method",
-            request("1", "no/such", META),
-            &["1 -32601"],
-        ),
+        ("modern unknown method", request("1", "no/such", META), &["1 -32601"]),
         (
             "modern call in an unknown version",
             request(
                 "1",
                 "tools/call",
-                &format!(
-                    r#""name":"echo",{}"#,
-                    META.replace("2026-07-28", "2099-01-01")
-                ),
+                &format!(r#""name":"echo",{}"#, META.replace("2026-07-28", "2099-01-01")),
             ),
             &["1 -32022"],
         ),
@@ -385,39 +437,25 @@ fn bytes_that_are_not_utf8_are_a_parse_error() {
 
 #[test]
 fn a_large_line_is_served_and_a_larger_one_is_not() {
-    let limits = Limits {
-        line_bytes: 1 << 20,
-        ..Limits::default()
-    };
+    let limits = Limits { line_bytes: 1 << 20, ..Limits::default() };
     let fits = request(
         "1",
         "tools/call",
-        &format!(
-            r#""name":"echo","arguments":{{"t":"{}"}}"#,
-            "x".repeat(1_000_000)
-        ),
+        &format!(r#""name":"echo","arguments":{{"t":"{}"}}"#, "x".repeat(1_000_000)),
     );
     let too_long = "x".repeat(3 << 20);
     let input = format!("{HELLO}{too_long}\n{fits}{too_long}");
     let (fake, _begun, _release) = Fake::new();
     let written = Written::default();
-    serve_within(
-        limits,
-        std::io::Cursor::new(input.into_bytes()),
-        written.clone(),
-        fake,
-        Options::default(),
-    )
-    .expect("served");
+    serve_within(limits, std::io::Cursor::new(input.into_bytes()), written.clone(), fake, Options::default())
+        .expect("served");
     let mut heard = lines(&written.0.lock().expect("no panic while writing"));
     // The refusal of the last line overtakes the call.
     heard.sort_by_key(|answer| answer["id"].as_i64());
     assert_eq!(brief(&heard[0]), "null -32700");
     assert_eq!(brief(&heard[1]), "null -32700");
     assert_eq!(brief(&heard[2]), "0 initialize 2025-11-25");
-    let text = heard[3]["result"]["structuredContent"]["t"]
-        .as_str()
-        .expect("a text");
+    let text = heard[3]["result"]["structuredContent"]["t"].as_str().expect("a text");
     assert_eq!(text.len(), 1_000_000);
 }
 

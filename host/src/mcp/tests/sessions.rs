@@ -24,16 +24,11 @@ fn calls_run_one_at_a_time_in_order_of_arrival() {
     }
     client.ping();
     client.release.send(()).expect("the call listens");
-    let ids: Vec<_> = (1..40)
-        .map(|_| client.hear()["id"].as_i64().expect("a number"))
-        .collect();
+    let ids: Vec<_> = (1..40).map(|_| client.hear()["id"].as_i64().expect("a number")).collect();
     assert_eq!(ids, (1..40).collect::<Vec<_>>());
     let log = client.finish().1;
     let expected = (2..40).map(|id: usize| names[id % names.len()]);
-    assert_eq!(
-        log,
-        ["slow"].into_iter().chain(expected).collect::<Vec<_>>()
-    );
+    assert_eq!(log, ["slow"].into_iter().chain(expected).collect::<Vec<_>>());
 }
 
 #[test]
@@ -112,10 +107,7 @@ fn a_call_in_flight_at_the_end_of_input_is_answered() {
 
 #[test]
 fn a_cancelled_call_does_not_hold_the_process() {
-    let limits = Limits {
-        wind_down: Duration::from_millis(1),
-        ..Limits::default()
-    };
+    let limits = Limits { wind_down: Duration::from_millis(1), ..Limits::default() };
     let mut client = Client::start(limits);
     client.call(1, "hang");
     client.wait_until_begun();
@@ -129,10 +121,7 @@ fn a_cancelled_call_does_not_hold_the_process() {
 
 #[test]
 fn patience_with_a_call_after_the_end_of_input_is_bounded() {
-    let limits = Limits {
-        patience: Duration::from_millis(1),
-        ..Limits::default()
-    };
+    let limits = Limits { patience: Duration::from_millis(1), ..Limits::default() };
     let mut client = Client::start(limits);
     client.call(1, "slow");
     client.call(2, "echo");
@@ -176,18 +165,11 @@ fn a_client_that_reads_late_gets_every_answer() {
     let writer = thread::spawn(move || {
         input.write_all(HELLO.as_bytes()).expect("the server reads");
         for id in 1..=3000 {
-            writeln!(
-                input,
-                "{}",
-                json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" })
-            )
-            .expect("the server reads");
+            writeln!(input, "{}", json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" }))
+                .expect("the server reads");
         }
     });
-    client
-        .begun
-        .recv_timeout(Duration::from_millis(20))
-        .expect_err("no call is made");
+    client.begun.recv_timeout(Duration::from_millis(20)).expect_err("no call is made");
     let ids: Vec<_> = BufReader::new(output)
         .lines()
         .map(|line| {
@@ -203,10 +185,7 @@ fn a_client_that_reads_late_gets_every_answer() {
 
 #[test]
 fn profiles_hold_each_other_and_keep_the_order() {
-    let list = format!(
-        "{HELLO}{}\n",
-        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" })
-    );
+    let list = format!("{HELLO}{}\n", json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }));
     for (profile, expected) in [
         (Profile::Core, &["echo"] as &[_]),
         (Profile::Standard, &["echo", "fail"]),
@@ -214,10 +193,7 @@ fn profiles_hold_each_other_and_keep_the_order() {
     ] {
         let heard = lines(&converse(Options { profile }, list.as_bytes()));
         let tools = heard[1]["result"]["tools"].as_array().expect("a list");
-        let names: Vec<_> = tools
-            .iter()
-            .map(|tool| tool["name"].as_str().expect("a name"))
-            .collect();
+        let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().expect("a name")).collect();
         assert_eq!(names, expected);
     }
 }
@@ -235,30 +211,17 @@ fn whole_answers_of_both_eras() {
     ]
     .iter()
     .map(|(method, params)| {
-        format!(
-            "{}\n",
-            json!({ "jsonrpc": "2.0", "id": method, "method": method, "params": params })
-        )
+        format!("{}\n", json!({ "jsonrpc": "2.0", "id": method, "method": method, "params": params }))
     })
     .collect::<String>()
         + HELLO
-        + &format!(
-            "{}\n",
-            json!({ "jsonrpc": "2.0", "id": "list", "method": "tools/list" })
-        )
-        + &format!(
-            "{}\n",
-            json!({ "jsonrpc": "2.0", "id": "call", "method": "tools/call", "params": call })
-        );
-    let mut results: Vec<(String, Value)> = lines(&converse(
-        Options {
-            profile: Profile::Core,
-        },
-        input.as_bytes(),
-    ))
-    .into_iter()
-    .map(|mut answer| (answer["id"].to_string(), answer["result"].take()))
-    .collect();
+        + &format!("{}\n", json!({ "jsonrpc": "2.0", "id": "list", "method": "tools/list" }))
+        + &format!("{}\n", json!({ "jsonrpc": "2.0", "id": "call", "method": "tools/call", "params": call }));
+    let mut results: Vec<(String, Value)> =
+        lines(&converse(Options { profile: Profile::Core }, input.as_bytes()))
+            .into_iter()
+            .map(|mut answer| (answer["id"].to_string(), answer["result"].take()))
+            .collect();
     // A call may be overtaken by what needs no worker.
     results.sort_by(|left, right| left.0.cmp(&right.0));
 
@@ -272,10 +235,7 @@ fn whole_answers_of_both_eras() {
     let content = json!([{ "type": "text", "text": r#"{ "b": 1, "a": [] }"# }]);
     let structured = json!({ "b": 1, "a": [] });
     let expected = [
-        (
-            "\"call\"",
-            json!({ "content": content, "structuredContent": structured, "isError": false }),
-        ),
+        ("\"call\"", json!({ "content": content, "structuredContent": structured, "isError": false })),
         ("\"list\"", json!({ "tools": [echo] })),
         (
             "\"server/discover\"",
@@ -313,17 +273,10 @@ fn whole_answers_of_both_eras() {
 
 #[test]
 fn a_refusal_carries_its_text_alone() {
-    let call =
-        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "fail" } });
-    let heard = lines(&converse(
-        Options::default(),
-        format!("{HELLO}{call}\n").as_bytes(),
-    ));
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "fail" } });
+    let heard = lines(&converse(Options::default(), format!("{HELLO}{call}\n").as_bytes()));
     let text = json!([{ "type": "text", "text": "it failed; do that" }]);
-    assert_eq!(
-        heard[1]["result"],
-        json!({ "content": text, "isError": true })
-    );
+    assert_eq!(heard[1]["result"], json!({ "content": text, "isError": true }));
 }
 
 #[test]
@@ -335,12 +288,7 @@ fn an_unsupported_version_is_told_which_are_supported() {
     let heard = lines(&converse(Options::default(), line.as_bytes()));
     assert_eq!(heard[0]["error"]["code"], -32022);
     assert_eq!(heard[0]["error"]["data"]["requested"], "2099-01-01");
-    assert_eq!(
-        heard[0]["error"]["data"]["supported"]
-            .as_array()
-            .map(Vec::len),
-        Some(5)
-    );
+    assert_eq!(heard[0]["error"]["data"]["supported"].as_array().map(Vec::len), Some(5));
 }
 
 #[test]
@@ -359,34 +307,15 @@ fn a_list_that_fails_is_an_error_and_is_asked_for_again() {
             _ => Ok(tools()),
         },
     };
-    let list = |id| {
-        format!(
-            "{}\n",
-            json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" })
-        )
-    };
+    let list = |id| format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" }));
     let input = format!("{HELLO}{}{}{}{}", list(1), list(2), list(3), list(4));
     let written = Written::default();
-    serve_on(
-        std::io::Cursor::new(input.into_bytes()),
-        written.clone(),
-        Arc::new(fake),
-        Options::default(),
-    )
-    .expect("served");
+    serve_on(std::io::Cursor::new(input.into_bytes()), written.clone(), Arc::new(fake), Options::default())
+        .expect("served");
     let heard = lines(&written.0.lock().expect("no panic while writing"));
-    assert_eq!(
-        heard[1]["error"],
-        json!({ "code": -32603, "message": "no component" })
-    );
-    assert_eq!(
-        heard[2]["error"]["message"],
-        "the tool list failed inside the server: broken component"
-    );
-    assert_eq!(
-        heard[3]["result"]["tools"].as_array().map(Vec::len),
-        Some(3)
-    );
+    assert_eq!(heard[1]["error"], json!({ "code": -32603, "message": "no component" }));
+    assert_eq!(heard[2]["error"]["message"], "the tool list failed inside the server: broken component");
+    assert_eq!(heard[3]["result"]["tools"].as_array().map(Vec::len), Some(3));
     assert_eq!(heard[4]["result"], heard[3]["result"]);
     assert_eq!(ASKED.load(Ordering::Relaxed), 3);
 }

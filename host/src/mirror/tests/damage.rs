@@ -30,12 +30,8 @@ const LOG_DAMAGES: &[(&str, Damage)] = &[
     ("removed", |log| fs::remove_file(log).unwrap()),
     ("half a line", |log| add(log, b"{\"seq\":9")),
     ("half a line with an end", |log| add(log, b"{\"seq\":9\n")),
-    ("an older line again", |log| {
-        add(log, b"{\"seq\":2,\"note\":\"x\"}\n")
-    }),
-    ("the next line forged", |log| {
-        add(log, b"{\"seq\":9,\"note\":\"x\"}\n")
-    }),
+    ("an older line again", |log| add(log, b"{\"seq\":2,\"note\":\"x\"}\n")),
+    ("the next line forged", |log| add(log, b"{\"seq\":9,\"note\":\"x\"}\n")),
     ("a blank line", |log| add(log, b"\n")),
     ("zeros", |log| add(log, &[0; 4096])),
     ("two lines cut", |log| {
@@ -122,20 +118,14 @@ fn the_next_call_heals_the_other_views() {
             fs::remove_file(path).unwrap();
             symlink("../../../../outside/secret", path).unwrap();
         }),
-        ("what a killed call left", ".tmp-view", |path| {
-            fs::write(path, "half").unwrap()
-        }),
+        ("what a killed call left", ".tmp-view", |path| fs::write(path, "half").unwrap()),
         ("a link under our temporary name", ".tmp-view", |path| {
             symlink("../../../../outside/secret", path).unwrap();
         }),
-        (
-            "a second name under our temporary one",
-            ".tmp-view",
-            |path| {
-                let secret = path.ancestors().nth(5).unwrap().join("outside/secret");
-                fs::hard_link(secret, path).unwrap();
-            },
-        ),
+        ("a second name under our temporary one", ".tmp-view", |path| {
+            let secret = path.ancestors().nth(5).unwrap().join("outside/secret");
+            fs::hard_link(secret, path).unwrap();
+        }),
     ];
     for (name, view, damage) in damages {
         let ground = Ground::new(4);
@@ -199,14 +189,8 @@ enum Happening {
 }
 
 fn happening() -> impl Strategy<Value = Happening> {
-    let call = ("[a-zé\u{2028}]{0,12}", 0..4usize, any::<(bool, bool)>()).prop_map(
-        |(note, events, (lesson, killed))| Happening::Call {
-            note,
-            events,
-            lesson,
-            killed,
-        },
-    );
+    let call = ("[a-zé\u{2028}]{0,12}", 0..4usize, any::<(bool, bool)>())
+        .prop_map(|(note, events, (lesson, killed))| Happening::Call { note, events, lesson, killed });
     prop_oneof![
         8 => call,
         2 => any::<prop::sample::Index>().prop_map(Happening::Late),
@@ -220,8 +204,7 @@ fn happening() -> impl Strategy<Value = Happening> {
 /// Whether there is a log of several whole lines; never opens a pipe.
 fn is_sound(log: &Path) -> bool {
     fs::symlink_metadata(log).is_ok_and(|metadata| metadata.is_file())
-        && fs::read_to_string(log)
-            .is_ok_and(|text| text.ends_with('\n') && text.lines().count() > 3)
+        && fs::read_to_string(log).is_ok_and(|text| text.ends_with('\n') && text.lines().count() > 3)
 }
 
 proptest! {

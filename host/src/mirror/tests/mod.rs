@@ -52,8 +52,7 @@ impl Stored {
         self.revision += 1;
         let before = self.lines.len();
         for seq in before + 1..=before + events {
-            self.lines
-                .push(format!("{{\"seq\":{seq},\"note\":\"{note}\"}}\n"));
+            self.lines.push(format!("{{\"seq\":{seq},\"note\":\"{note}\"}}\n"));
         }
         if lesson {
             self.lessons.push(format!("- {note}\n"));
@@ -81,10 +80,7 @@ impl Stored {
 
     /// Every view, as a call of `loop_render` gives them.
     fn render(&self) -> views::ViewSet {
-        let view = |path: &str, content| views::View {
-            path: path.to_owned(),
-            content,
-        };
+        let view = |path: &str, content| views::View { path: path.to_owned(), content };
         let text = format!("# Loop\n- revision: {}\n", self.revision);
         views::ViewSet {
             loop_id: "00000000-0000-4000-8000-000000000001".to_owned(),
@@ -106,10 +102,7 @@ impl Stored {
             views::Content::Whole(text) => text,
             views::Content::Log(_) | views::Content::Kept(_) => self.lines.concat(),
         };
-        views
-            .into_iter()
-            .map(|view| (view.path, text(view.content)))
-            .collect()
+        views.into_iter().map(|view| (view.path, text(view.content))).collect()
     }
 }
 
@@ -123,12 +116,7 @@ struct Fake<'a> {
 
 impl<'a> Fake<'a> {
     fn new(stored: &'a Mutex<Stored>) -> Self {
-        Self {
-            stored,
-            page: 3,
-            pages_read: 0,
-            renders: 0,
-        }
+        Self { stored, page: 3, pages_read: 0, renders: 0 }
     }
 }
 
@@ -176,12 +164,7 @@ impl Ground {
         fs::create_dir(&outside).unwrap();
         fs::write(outside.join("secret"), "untouched").unwrap();
         let stored = Mutex::new(Stored::new(&root));
-        let ground = Self {
-            _guard: guard,
-            root,
-            outside,
-            stored,
-        };
+        let ground = Self { _guard: guard, root, outside, stored };
         for index in 0..changes {
             ground.step("é", index % 3 == 0).unwrap();
         }
@@ -235,8 +218,5 @@ fn files_in(folder: &Path) -> BTreeMap<String, String> {
 }
 
 fn written(files: &[&str]) -> Synced {
-    Synced::Written {
-        files: files.iter().map(|file| (*file).to_owned()).collect(),
-        left: Vec::new(),
-    }
+    Synced::Written { files: files.iter().map(|file| (*file).to_owned()).collect(), left: Vec::new() }
 }

@@ -9,17 +9,11 @@ fn a_new_loop_gets_its_folder_and_each_call_only_what_it_changed() {
     let ground = Ground::new(0);
     let set = ground.change("first", true);
     let mut source = Fake::new(&ground.stored);
-    assert_eq!(
-        sync(&set, &mut source).unwrap(),
-        written(&[LOG, VIEW, LESSONS])
-    );
+    assert_eq!(sync(&set, &mut source).unwrap(), written(&[LOG, VIEW, LESSONS]));
     let set = ground.change("second", false);
     assert_eq!(sync(&set, &mut source).unwrap(), written(&[LOG, VIEW]));
     let set = ground.stored.lock().unwrap().change("two at once", 2, true);
-    assert_eq!(
-        sync(&set, &mut source).unwrap(),
-        written(&[LOG, VIEW, LESSONS])
-    );
+    assert_eq!(sync(&set, &mut source).unwrap(), written(&[LOG, VIEW, LESSONS]));
     let set = ground.stored.lock().unwrap().change("no event", 0, false);
     assert_eq!(sync(&set, &mut source).unwrap(), written(&[VIEW]));
     assert_eq!((source.pages_read, source.renders), (0, 0));
@@ -108,10 +102,7 @@ fn a_loop_that_is_gone_or_moved_is_left_alone() {
 fn a_pruned_log_grows_but_is_never_rebuilt() {
     let ground = Ground::new(6);
     ground.stored.lock().unwrap().pruned = 6;
-    assert_eq!(
-        ground.step("after pruning", false).unwrap(),
-        written(&[LOG, VIEW])
-    );
+    assert_eq!(ground.step("after pruning", false).unwrap(), written(&[LOG, VIEW]));
     ground.assert_in_step("it grows");
 
     let left = |files: &[&str]| Synced::Written {

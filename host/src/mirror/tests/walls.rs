@@ -73,10 +73,7 @@ fn a_folder_under_the_temporary_name_is_reported() {
     let path = ground.loop_folder().join(".tmp-view");
     fs::create_dir(&path).unwrap();
     let error = ground.step("blocked", false).unwrap_err().to_string();
-    assert!(
-        error.contains(&format!("cannot remove {}", path.display())),
-        "{error}"
-    );
+    assert!(error.contains(&format!("cannot remove {}", path.display())), "{error}");
     fs::remove_dir(&path).unwrap();
     ground.step("free", false).unwrap();
     ground.assert_in_step("free");
@@ -140,11 +137,7 @@ fn a_project_whose_path_is_almost_too_long() {
         assert!(matches!(synced, Synced::Written { .. }));
     }
     // The root goes by one call; the views only relative to it.
-    let entries = Command::new("find")
-        .current_dir(&root)
-        .args([".", "-type", "f"])
-        .output()
-        .unwrap();
+    let entries = Command::new("find").current_dir(&root).args([".", "-type", "f"]).output().unwrap();
     let found = String::from_utf8(entries.stdout).unwrap();
     assert_eq!(found.lines().count(), 3, "{found}");
 }

@@ -60,26 +60,17 @@ pub(super) fn as_someone(task: &str, base: &Path) {
         "read-only-folder" => {
             set(&folder, 0o555);
             only_reads(&folder, &["its folder: Permission denied"]);
-            assert_eq!(
-                fs::read_dir(&folder).unwrap().count(),
-                1,
-                "a read made files"
-            );
+            assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "a read made files");
             mended(&folder, || set(&folder, 0o700));
         }
         "read-only-file" => {
             set(&path, 0o444);
             only_reads(&folder, &["Permission denied"]);
-            assert_eq!(
-                fs::metadata(&path).unwrap().permissions().mode() & 0o777,
-                0o444
-            );
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o444);
             mended(&folder, || set(&path, 0o600));
         }
         "read-only-folder-with-log" => {
-            foreign(&path)
-                .execute_batch("UPDATE loop SET slug = 'slug-1' || '-in-log'")
-                .unwrap();
+            foreign(&path).execute_batch("UPDATE loop SET slug = 'slug-1' || '-in-log'").unwrap();
             set(&folder, 0o555);
             let mut store = Store::open(&folder).unwrap();
             assert_eq!(slugs(&mut store), ["slug-1-in-log"]);
@@ -93,10 +84,7 @@ pub(super) fn as_someone(task: &str, base: &Path) {
                 set(&folder, mode);
                 for target in [folder.clone(), folder.join("below")] {
                     let error = Store::open(&target).err().unwrap();
-                    says(
-                        &error,
-                        &[words, target.to_str().unwrap(), "Permission denied"],
-                    );
+                    says(&error, &[words, target.to_str().unwrap(), "Permission denied"]);
                 }
                 set(&folder, 0o700);
                 fs::remove_dir_all(&folder).unwrap();
@@ -119,14 +107,7 @@ fn only_reads(folder: &Path, words: &[&str]) {
         assert_eq!(slugs(&mut store), ["slug-1"]);
         let error = store.write().err().unwrap();
         says(&error, words);
-        says(
-            &error,
-            &[
-                folder.join(FILE).to_str().unwrap(),
-                "cannot be written",
-                "nothing was changed",
-            ],
-        );
+        says(&error, &[folder.join(FILE).to_str().unwrap(), "cannot be written", "nothing was changed"]);
     }
     assert!(store.read_only().is_some());
 }

@@ -14,12 +14,7 @@ const FOLDER: &str = "LOOP_STATE_STORE_TEST_FOLDER";
 pub(super) fn spawn(task: &str, folder: &Path, prepare: impl FnOnce(&mut Command)) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args([
-            "--exact",
-            "--ignored",
-            "--nocapture",
-            "store::tests::concurrent::child",
-        ])
+        .args(["--exact", "--ignored", "--nocapture", "store::tests::concurrent::child"])
         .env(TASK, task)
         .env(FOLDER, folder)
         .stdin(Stdio::piped())
@@ -35,10 +30,7 @@ pub(super) fn finish(child: Child) {
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text);
     // A filter that matches nothing would succeed as well.
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{text}"
-    );
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
 #[test]
@@ -48,10 +40,7 @@ fn child() {
     let folder = std::path::PathBuf::from(std::env::var_os(FOLDER).unwrap());
     match task.split_once(' ') {
         Some(("first-start", n)) => {
-            std::io::stdin()
-                .lock()
-                .read_line(&mut String::new())
-                .unwrap();
+            std::io::stdin().lock().read_line(&mut String::new()).unwrap();
             first_start(&folder, n.parse().unwrap());
         }
         _ => super::access::as_someone(&task, &folder),
@@ -71,13 +60,7 @@ fn all_twelve_are_there(folder: &Path) {
     let mut store = Store::open(folder).unwrap();
     assert_eq!(slugs(&mut store).len(), 12);
     let check = "PRAGMA integrity_check";
-    assert_eq!(
-        store
-            .db
-            .query_row(check, [], |row| row.get::<_, String>(0))
-            .unwrap(),
-        "ok"
-    );
+    assert_eq!(store.db.query_row(check, [], |row| row.get::<_, String>(0)).unwrap(), "ok");
 }
 
 #[test]
@@ -117,15 +100,7 @@ fn twelve_processes_start_in_one_fresh_folder() {
 #[test]
 fn writers_at_once_lose_nothing() {
     let (folder, mut store) = fresh();
-    write(&mut store, |tx| {
-        create(
-            tx,
-            &model::Loop {
-                qa_rounds: 0,
-                ..a_loop(1)
-            },
-        )
-    });
+    write(&mut store, |tx| create(tx, &model::Loop { qa_rounds: 0, ..a_loop(1) }));
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -140,12 +115,7 @@ fn writers_at_once_lose_nothing() {
             });
         }
     });
-    let state = store
-        .read()
-        .unwrap()
-        .loop_state_by_id("loop-1")
-        .unwrap()
-        .unwrap();
+    let state = store.read().unwrap().loop_state_by_id("loop-1").unwrap().unwrap();
     assert_eq!(state.loop_.qa_rounds, 100);
 }
 
@@ -159,14 +129,7 @@ fn a_held_lock_is_told_and_over_when_released() {
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     let error = store.write().err().unwrap();
     assert!(matches!(error, StoreError::Busy { .. }));
-    says(
-        &error,
-        &[
-            path.to_str().unwrap(),
-            "busy",
-            "nothing was changed, call again",
-        ],
-    );
+    says(&error, &[path.to_str().unwrap(), "busy", "nothing was changed, call again"]);
     assert_eq!(slugs(&mut store), [""; 0], "reading goes on");
     holder.execute_batch("ROLLBACK").unwrap();
     write(&mut store, |tx| create(tx, &a_loop(1)));

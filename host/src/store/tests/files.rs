@@ -14,11 +14,7 @@ fn contents(folder: &Path) -> BTreeMap<String, (u32, Vec<u8>)> {
         .map(|entry| {
             let mode = entry.metadata().unwrap().permissions().mode();
             let is_file = entry.file_type().unwrap().is_file();
-            let bytes = if is_file {
-                fs::read(entry.path()).unwrap()
-            } else {
-                Vec::new()
-            };
+            let bytes = if is_file { fs::read(entry.path()).unwrap() } else { Vec::new() };
             (entry.file_name().into_string().unwrap(), (mode, bytes))
         })
         .collect()
@@ -28,8 +24,7 @@ fn contents(folder: &Path) -> BTreeMap<String, (u32, Vec<u8>)> {
 fn ours(path: &Path, sql: &str, in_log: bool) {
     drop(Store::open(path.parent().unwrap()).unwrap());
     let db = foreign(path);
-    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, in_log)
-        .unwrap();
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, in_log).unwrap();
     db.execute_batch(sql).unwrap();
 }
 
@@ -37,21 +32,9 @@ fn ours(path: &Path, sql: &str, in_log: bool) {
 fn other_files_are_refused_and_left_alone() {
     type Prepare = fn(&Path);
     let cases: &[(&str, Prepare, &[&str])] = &[
-        (
-            "text",
-            |path| fs::write(path, "hello").unwrap(),
-            &["not a database"],
-        ),
-        (
-            "one byte",
-            |path| fs::write(path, "S").unwrap(),
-            &["not a database"],
-        ),
-        (
-            "zeros",
-            |path| fs::write(path, [0; 8192]).unwrap(),
-            &["not a database"],
-        ),
+        ("text", |path| fs::write(path, "hello").unwrap(), &["not a database"]),
+        ("one byte", |path| fs::write(path, "S").unwrap(), &["not a database"]),
+        ("zeros", |path| fs::write(path, [0; 8192]).unwrap(), &["not a database"]),
         (
             "half a header",
             |path| {
@@ -69,9 +52,7 @@ fn other_files_are_refused_and_left_alone() {
         (
             "another program's with an id",
             |path| {
-                foreign(path)
-                    .execute_batch("PRAGMA application_id = 66; PRAGMA user_version = 1")
-                    .unwrap();
+                foreign(path).execute_batch("PRAGMA application_id = 66; PRAGMA user_version = 1").unwrap();
             },
             &["another program", "0x00000042"],
         ),
@@ -94,18 +75,8 @@ fn other_files_are_refused_and_left_alone() {
         ),
         (
             "newer",
-            |path| {
-                ours(
-                    path,
-                    "PRAGMA user_version = 99; CREATE TABLE more (x)",
-                    false,
-                )
-            },
-            &[
-                "schema version 99",
-                "newer than the 1 ",
-                "run the newer program",
-            ],
+            |path| ours(path, "PRAGMA user_version = 99; CREATE TABLE more (x)", false),
+            &["schema version 99", "newer than the 1 ", "run the newer program"],
         ),
         (
             "newer in its log",
@@ -115,16 +86,8 @@ fn other_files_are_refused_and_left_alone() {
             },
             &["schema version 99"],
         ),
-        (
-            "without a version",
-            |path| ours(path, "PRAGMA user_version = 0", false),
-            &["version 0,"],
-        ),
-        (
-            "negative",
-            |path| ours(path, "PRAGMA user_version = -1", false),
-            &["version -1,"],
-        ),
+        ("without a version", |path| ours(path, "PRAGMA user_version = 0", false), &["version 0,"]),
+        ("negative", |path| ours(path, "PRAGMA user_version = -1", false), &["version -1,"]),
         (
             "a log alone",
             |path| fs::write(path.with_extension("db-wal"), "log").unwrap(),
@@ -138,21 +101,9 @@ fn other_files_are_refused_and_left_alone() {
             },
             &["loops.db-wal holds data"],
         ),
-        (
-            "a folder",
-            |path| fs::create_dir(path).unwrap(),
-            &["is a folder"],
-        ),
-        (
-            "a dangling link",
-            |path| symlink("nothing", path).unwrap(),
-            &["link to something"],
-        ),
-        (
-            "a socket",
-            |path| drop(std::os::unix::net::UnixListener::bind(path).unwrap()),
-            &["special file"],
-        ),
+        ("a folder", |path| fs::create_dir(path).unwrap(), &["is a folder"]),
+        ("a dangling link", |path| symlink("nothing", path).unwrap(), &["link to something"]),
+        ("a socket", |path| drop(std::os::unix::net::UnixListener::bind(path).unwrap()), &["special file"]),
     ];
     for (name, prepare, words) in cases {
         let folder = tempfile::tempdir().unwrap();
@@ -171,12 +122,7 @@ fn other_files_are_refused_and_left_alone() {
             before.remove("loops.db-shm");
             after.remove("loops.db-shm");
         }
-        assert!(
-            before == after,
-            "{name}: {:?} became {:?}",
-            before.keys(),
-            after.keys()
-        );
+        assert!(before == after, "{name}: {:?} became {:?}", before.keys(), after.keys());
     }
 }
 
@@ -195,10 +141,7 @@ fn what_stands_in_the_folders_place_is_named() {
     for (name, words) in cases {
         let before = contents(base.path());
         let error = Store::open(&at(name)).err().unwrap();
-        says(
-            &error,
-            &[words, at(name).to_str().unwrap(), "DEV_LOOP_STATE_DIR"],
-        );
+        says(&error, &[words, at(name).to_str().unwrap(), "DEV_LOOP_STATE_DIR"]);
         assert_eq!(contents(base.path()), before);
     }
 }
@@ -237,12 +180,8 @@ fn folders_and_files_are_for_their_owner() {
 #[test]
 fn a_new_database_is_marked_and_durable() {
     let (_folder, store) = fresh();
-    let pragma = |name: &str| {
-        store
-            .db
-            .query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0))
-            .unwrap()
-    };
+    let pragma =
+        |name: &str| store.db.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0)).unwrap();
     assert_eq!(store.journal_mode(), "wal");
     assert_eq!(pragma("application_id"), i64::from(APPLICATION_ID));
     assert_eq!(pragma("user_version"), 1);
@@ -258,10 +197,7 @@ fn a_new_database_is_marked_and_durable() {
 fn without_a_shared_log_a_journal_does() {
     let folder = tempfile::tempdir().unwrap();
     // Locks by files of their own and shares no memory.
-    let options = Options {
-        vfs: Some("unix-dotfile"),
-        ..Options::default()
-    };
+    let options = Options { vfs: Some("unix-dotfile"), ..Options::default() };
     let mut store = Store::open_with(folder.path(), options.clone()).unwrap();
     assert_eq!(store.journal_mode(), "delete");
     write(&mut store, register);
@@ -275,37 +211,18 @@ fn without_a_shared_log_a_journal_does() {
 fn a_full_disk_changes_nothing_and_is_over_once_there_is_room() {
     let (folder, mut store) = fresh();
     write(&mut store, |tx| create(tx, &a_loop(1)));
-    let pages: i64 = store
-        .db
-        .query_row("PRAGMA page_count", [], |row| row.get(0))
-        .unwrap();
+    let pages: i64 = store.db.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
     let limit = |store: &Store, pages: i64| {
-        store
-            .db
-            .query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))
-            .unwrap();
+        store.db.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(())).unwrap();
     };
     let note = "x".repeat(1 << 20);
-    let memory = model::Memory {
-        seq: 1,
-        at: 1,
-        agent: "a".into(),
-        task: None,
-        note,
-    };
+    let memory = model::Memory { seq: 1, at: 1, agent: "a".into(), task: None, note };
     let writes = [tools::Write::AppendMemory(("loop-1".into(), memory))];
 
     limit(&store, pages);
     let tx = store.write().unwrap();
     let error = tx.apply(&writes).unwrap_err();
-    says(
-        &error,
-        &[
-            "no room",
-            folder.path().to_str().unwrap(),
-            "nothing was changed",
-        ],
-    );
+    says(&error, &["no room", folder.path().to_str().unwrap(), "nothing was changed"]);
     drop(tx);
     assert_eq!(store.read().unwrap().memories("loop-1").unwrap(), []);
 

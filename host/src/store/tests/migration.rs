@@ -8,16 +8,11 @@ use super::*;
 use crate::store::migrate::MIGRATIONS;
 
 /// Neither statement can run twice.
-const TWO: &[&str] = &[
-    MIGRATIONS[0],
-    "ALTER TABLE project ADD COLUMN colour TEXT; CREATE TABLE extra (x INTEGER) STRICT",
-];
+const TWO: &[&str] =
+    &[MIGRATIONS[0], "ALTER TABLE project ADD COLUMN colour TEXT; CREATE TABLE extra (x INTEGER) STRICT"];
 
 fn with(migrations: &'static [&'static str]) -> Options {
-    Options {
-        migrations,
-        ..Options::default()
-    }
+    Options { migrations, ..Options::default() }
 }
 
 /// A database of version 1 with one loop in it.
@@ -29,17 +24,13 @@ fn old() -> TempDir {
 
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
-    let mut names: Vec<_> = entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
 
 fn version(path: &Path) -> i32 {
-    foreign(path)
-        .query_row("PRAGMA user_version", [], |row| row.get(0))
-        .unwrap()
+    foreign(path).query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap()
 }
 
 #[test]
@@ -59,24 +50,15 @@ fn what_was_there_is_copied_and_kept() {
     drop((store, other));
 
     assert_eq!(version(&kept), 1);
-    assert_eq!(
-        fs::metadata(&kept).unwrap().permissions().mode() & 0o777,
-        0o600
-    );
+    assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
     // The copy is a whole database of the older version.
     let copy = tempfile::tempdir().unwrap();
     fs::copy(&kept, copy.path().join(FILE)).unwrap();
-    assert_eq!(
-        slugs(&mut Store::open(copy.path()).unwrap()),
-        ["slug-1", "slug-2"]
-    );
+    assert_eq!(slugs(&mut Store::open(copy.path()).unwrap()), ["slug-1", "slug-2"]);
 
     // The newer version now refuses to be opened by the older program, and a second
     // migration from the copy takes another name.
-    says(
-        &Store::open(folder.path()).err().unwrap(),
-        &["version 2", "the 1 "],
-    );
+    says(&Store::open(folder.path()).err().unwrap(), &["version 2", "the 1 "]);
     fs::copy(&kept, folder.path().join(FILE)).unwrap();
     drop(Store::open_with(folder.path(), with(TWO)).unwrap());
     assert!(folder.path().join("loops.db.before-v2-2").exists());
@@ -92,26 +74,12 @@ fn a_new_database_needs_no_copy() {
 
 #[test]
 fn a_failed_migration_leaves_the_old_version_and_names_the_copy() {
-    const FAILS: &[&str] = &[
-        MIGRATIONS[0],
-        "CREATE TABLE extra (x); SELECT no_such_function()",
-    ];
-    const DANGLES: &[&str] = &[
-        MIGRATIONS[0],
-        "INSERT INTO project_root VALUES ('/x', 'nobody', 1)",
-    ];
+    const FAILS: &[&str] = &[MIGRATIONS[0], "CREATE TABLE extra (x); SELECT no_such_function()"];
+    const DANGLES: &[&str] = &[MIGRATIONS[0], "INSERT INTO project_root VALUES ('/x', 'nobody', 1)"];
     for (list, word) in [(FAILS, "no_such_function"), (DANGLES, "does not exist")] {
         let folder = old();
         let error = Store::open_with(folder.path(), with(list)).err().unwrap();
-        says(
-            &error,
-            &[
-                "from schema version 1 to 2",
-                word,
-                "as it was",
-                "loops.db.before-v2",
-            ],
-        );
+        says(&error, &["from schema version 1 to 2", word, "as it was", "loops.db.before-v2"]);
         assert!(folder.path().join("loops.db.before-v2").exists());
         let mut store = Store::open(folder.path()).unwrap();
         assert_eq!(slugs(&mut store), ["slug-1"]);
@@ -125,10 +93,7 @@ fn without_a_copy_there_is_no_migration() {
     // Stands in the way of the copy and cannot be removed as a file can.
     fs::create_dir(folder.path().join("loops.db.copying")).unwrap();
     let error = Store::open_with(folder.path(), with(TWO)).err().unwrap();
-    says(
-        &error,
-        &["cannot copy", "loops.db.before-v2", "nothing was changed"],
-    );
+    says(&error, &["cannot copy", "loops.db.before-v2", "nothing was changed"]);
     assert_eq!(version(&folder.path().join(FILE)), 1);
 }
 
@@ -146,9 +111,7 @@ fn twelve_at_once_migrate_once() {
                 });
             }
         });
-        let copies = names(folder.path())
-            .into_iter()
-            .filter(|name| name.contains("before"));
+        let copies = names(folder.path()).into_iter().filter(|name| name.contains("before"));
         assert_eq!(copies.collect::<Vec<_>>(), ["loops.db.before-v2"]);
     }
 }

@@ -23,10 +23,7 @@ const ROOT: &str = "/home/someone/project";
 
 /// Short, so that a test of a held lock is quick.
 fn impatient() -> Options {
-    Options {
-        busy_timeout: Duration::from_millis(20),
-        ..Options::default()
-    }
+    Options { busy_timeout: Duration::from_millis(20), ..Options::default() }
 }
 
 fn fresh() -> (TempDir, Store) {
@@ -61,8 +58,7 @@ fn a_loop(n: u64) -> model::Loop {
 }
 
 fn create(tx: &Tx<'_>, the_loop: &model::Loop) {
-    tx.apply(&[tools::Write::CreateLoop(the_loop.clone())])
-        .unwrap();
+    tx.apply(&[tools::Write::CreateLoop(the_loop.clone())]).unwrap();
 }
 
 fn slugs(store: &mut Store) -> Vec<String> {
@@ -75,13 +71,10 @@ fn slugs(store: &mut Store) -> Vec<String> {
 
 /// A connection of someone else, who leaves a log behind when it closes.
 fn foreign(path: &Path) -> Connection {
-    let db = Connection::open_with_flags(
-        path,
-        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
-    )
-    .unwrap();
-    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
-        .unwrap();
+    let db =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)
+            .unwrap();
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
     db
 }
 

@@ -24,9 +24,7 @@ impl Whole {
     fn random(sample: &mut Sample, the_loop: model::Loop) -> Whole {
         let tasks = u32::try_from(sample.below(6)).unwrap();
         // Ids that sort the other way round than the positions.
-        let tasks = (0..tasks)
-            .map(|n| sample.task(format!("T{}", 9 - n), n))
-            .collect();
+        let tasks = (0..tasks).map(|n| sample.task(format!("T{}", 9 - n), n)).collect();
         let totals = OWN_TASKS
             .iter()
             .flat_map(|task| ["build", "qa"].map(|phase| sample.total(*task, phase)))
@@ -43,9 +41,7 @@ impl Whole {
             },
             steps,
             events: (1..=sample.below(5)).map(|seq| sample.event(seq)).collect(),
-            memories: (1..=sample.below(5))
-                .map(|seq| sample.memory(seq))
-                .collect(),
+            memories: (1..=sample.below(5)).map(|seq| sample.memory(seq)).collect(),
         }
     }
 
@@ -53,25 +49,10 @@ impl Whole {
     fn puts(&self) -> Vec<Write> {
         let id = &self.state.loop_.id;
         let mut writes = vec![];
-        writes.extend(
-            self.state
-                .phases
-                .iter()
-                .map(|p| Write::PutPhase((id.clone(), p.clone()))),
-        );
+        writes.extend(self.state.phases.iter().map(|p| Write::PutPhase((id.clone(), p.clone()))));
         // Not in the order they are read in.
-        writes.extend(
-            self.state
-                .tasks
-                .iter()
-                .rev()
-                .map(|t| Write::PutTask((id.clone(), t.clone()))),
-        );
-        writes.extend(
-            self.steps
-                .iter()
-                .map(|s| Write::PutStep((id.clone(), s.clone()))),
-        );
+        writes.extend(self.state.tasks.iter().rev().map(|t| Write::PutTask((id.clone(), t.clone()))));
+        writes.extend(self.steps.iter().map(|s| Write::PutStep((id.clone(), s.clone()))));
         let totals = self.state.totals.iter().rev();
         writes.extend(totals.map(|t| Write::PutStepTotal((id.clone(), t.clone()))));
         writes
@@ -79,14 +60,8 @@ impl Whole {
 
     fn appends(&self) -> Vec<Write> {
         let id = &self.state.loop_.id;
-        let events = self
-            .events
-            .iter()
-            .map(|e| Write::AppendEvent((id.clone(), e.clone())));
-        let memories = self
-            .memories
-            .iter()
-            .map(|m| Write::AppendMemory((id.clone(), m.clone())));
+        let events = self.events.iter().map(|e| Write::AppendEvent((id.clone(), e.clone())));
+        let memories = self.memories.iter().map(|m| Write::AppendMemory((id.clone(), m.clone())));
         events.chain(memories).collect()
     }
 
@@ -94,9 +69,7 @@ impl Whole {
         let steps = all_rows::<model::Step>(store, "seq");
         let tx = store.read().unwrap();
         let state = tx.loop_state_by_id(id).unwrap().unwrap();
-        let by_slug = tx
-            .loop_state(&state.loop_.project_root, &state.loop_.slug)
-            .unwrap();
+        let by_slug = tx.loop_state(&state.loop_.project_root, &state.loop_.slug).unwrap();
         assert_eq!(by_slug.as_ref(), Some(&state));
         assert_eq!(tx.marks(id).unwrap(), Some(state.loop_.marks));
         let events = tx.events_after(id, 0, usize::MAX).unwrap();
@@ -104,12 +77,7 @@ impl Whole {
             let after = u64::try_from(n).unwrap();
             assert_eq!(tx.events_after(id, after, 1).unwrap(), events[n..=n]);
         }
-        Whole {
-            state,
-            steps,
-            events,
-            memories: tx.memories(id).unwrap(),
-        }
+        Whole { state, steps, events, memories: tx.memories(id).unwrap() }
     }
 }
 
@@ -176,10 +144,7 @@ fn the_schema_has_the_columns_of_the_records() {
         model::StepTotal::sql(),
         model::Memory::sql(),
     ] {
-        let mut statement = store
-            .db
-            .prepare("SELECT name FROM pragma_table_info(?1)")
-            .unwrap();
+        let mut statement = store.db.prepare("SELECT name FROM pragma_table_info(?1)").unwrap();
         let names = statement.query_map([sql.table], |row| row.get(0)).unwrap();
         let mut names: Vec<String> = names.map(Result::unwrap).collect();
         names.retain(|name| !["loop_key", "rank"].contains(&name.as_str()));
@@ -208,11 +173,7 @@ fn refused(writes: Vec<Write>, words: &[&str]) {
 
     let tx = store.write().unwrap();
     // A write that works goes first: it must not stay either.
-    tx.apply(&[Write::PutTask((
-        "loop-1".into(),
-        sample.task("new".into(), 99),
-    ))])
-    .unwrap();
+    tx.apply(&[Write::PutTask(("loop-1".into(), sample.task("new".into(), 99)))]).unwrap();
     says(&tx.apply(&writes).unwrap_err(), words);
     assert!(matches!(tx.apply(&writes), Err(StoreError::Failed)));
     assert!(matches!(tx.commit(), Err(StoreError::Failed)));
@@ -226,93 +187,36 @@ fn refused_writes_say_why_and_change_nothing() {
     let no = || "no-such-loop".to_owned();
     let of = || "loop-1".to_owned();
     let unknown = ["no loop with the id no-such-loop"];
-    refused(
-        vec![Write::PutLoop(model::Loop {
-            id: no(),
-            ..a_loop(3)
-        })],
-        &unknown,
-    );
+    refused(vec![Write::PutLoop(model::Loop { id: no(), ..a_loop(3) })], &unknown);
     refused(vec![Write::PutPhase((no(), sample.phase("qa")))], &unknown);
-    refused(
-        vec![Write::PutTask((no(), sample.task("T1".into(), 0)))],
-        &unknown,
-    );
+    refused(vec![Write::PutTask((no(), sample.task("T1".into(), 0)))], &unknown);
     refused(vec![Write::AppendEvent((no(), sample.event(1)))], &unknown);
     refused(vec![Write::PutStep((no(), sample.step(1)))], &unknown);
-    refused(
-        vec![Write::PutStepTotal((no(), sample.total(None, "qa")))],
-        &unknown,
-    );
-    refused(
-        vec![Write::AppendMemory((no(), sample.memory(1)))],
-        &unknown,
-    );
+    refused(vec![Write::PutStepTotal((no(), sample.total(None, "qa")))], &unknown);
+    refused(vec![Write::AppendMemory((no(), sample.memory(1)))], &unknown);
 
-    let same_id = model::Loop {
-        id: of(),
-        ..a_loop(3)
-    };
-    refused(
-        vec![Write::CreateLoop(same_id)],
-        &["id loop-1", "exists already"],
-    );
-    let same_slug = model::Loop {
-        slug: "slug-1".into(),
-        ..a_loop(3)
-    };
-    refused(
-        vec![Write::CreateLoop(same_slug.clone())],
-        &["slug slug-1", ROOT, "exists already"],
-    );
-    let renamed = model::Loop {
-        id: "loop-2".into(),
-        ..same_slug
-    };
-    refused(
-        vec![Write::PutLoop(renamed)],
-        &["slug slug-1", ROOT, "exists already"],
-    );
-    let homeless = model::Loop {
-        project_id: "nobody".into(),
-        ..a_loop(3)
-    };
-    refused(
-        vec![Write::CreateLoop(homeless)],
-        &["no project with the id nobody"],
-    );
+    let same_id = model::Loop { id: of(), ..a_loop(3) };
+    refused(vec![Write::CreateLoop(same_id)], &["id loop-1", "exists already"]);
+    let same_slug = model::Loop { slug: "slug-1".into(), ..a_loop(3) };
+    refused(vec![Write::CreateLoop(same_slug.clone())], &["slug slug-1", ROOT, "exists already"]);
+    let renamed = model::Loop { id: "loop-2".into(), ..same_slug };
+    refused(vec![Write::PutLoop(renamed)], &["slug slug-1", ROOT, "exists already"]);
+    let homeless = model::Loop { project_id: "nobody".into(), ..a_loop(3) };
+    refused(vec![Write::CreateLoop(homeless)], &["no project with the id nobody"]);
 
     refused(
-        vec![
-            Write::AppendEvent((of(), sample.event(2))),
-            Write::AppendEvent((of(), sample.event(1))),
-        ],
+        vec![Write::AppendEvent((of(), sample.event(2))), Write::AppendEvent((of(), sample.event(1)))],
         &["loop-1 already has event number 1"],
     );
-    refused(
-        vec![Write::AppendMemory((of(), sample.memory(1)))],
-        &["already has lesson number 1"],
-    );
+    refused(vec![Write::AppendMemory((of(), sample.memory(1)))], &["already has lesson number 1"]);
 
     let too_large = u64::try_from(i64::MAX).unwrap() + 1;
     let mut large = a_loop(1);
     large.marks.log_bytes = too_large;
-    refused(
-        vec![Write::PutLoop(large)],
-        &["9223372036854775808", "loop.marks_log_bytes"],
-    );
-    refused(
-        vec![Write::AppendEvent((of(), sample.event(u64::MAX)))],
-        &["event.seq"],
-    );
-    let total = model::StepTotal {
-        agent_ms: too_large,
-        ..sample.total(None, "qa")
-    };
-    refused(
-        vec![Write::PutStepTotal((of(), total))],
-        &["step_total.agent_ms"],
-    );
+    refused(vec![Write::PutLoop(large)], &["9223372036854775808", "loop.marks_log_bytes"]);
+    refused(vec![Write::AppendEvent((of(), sample.event(u64::MAX)))], &["event.seq"]);
+    let total = model::StepTotal { agent_ms: too_large, ..sample.total(None, "qa") };
+    refused(vec![Write::PutStepTotal((of(), total))], &["step_total.agent_ms"]);
 }
 
 #[test]
@@ -329,12 +233,7 @@ fn task_ids_are_the_same_in_either_case() {
         ])
         .unwrap();
     });
-    let state = store
-        .read()
-        .unwrap()
-        .loop_state_by_id("loop-1")
-        .unwrap()
-        .unwrap();
+    let state = store.read().unwrap().loop_state_by_id("loop-1").unwrap().unwrap();
     assert_eq!(state.tasks, [newer]);
 }
 
@@ -372,11 +271,7 @@ fn a_list_has_the_loops_of_all_roots_newest_first() {
         };
         tx.register_project(&other, "/other", 1).unwrap();
         for (n, updated_at) in (0..).zip(touched) {
-            let mut the_loop = model::Loop {
-                updated_at,
-                finished_at: None,
-                ..a_loop(n)
-            };
+            let mut the_loop = model::Loop { updated_at, finished_at: None, ..a_loop(n) };
             match n {
                 0 => the_loop.finished_at = Some(5),
                 3 => the_loop.project_root = "/elsewhere".into(),
@@ -387,65 +282,31 @@ fn a_list_has_the_loops_of_all_roots_newest_first() {
         }
         let mut sample = Sample::new(4);
         for (n, status) in (0..).zip(["b", "a", "b", ""]) {
-            let task = model::Task {
-                status: status.into(),
-                ..sample.task(format!("T{n}"), n)
-            };
-            tx.apply(&[Write::PutTask(("loop-2".into(), task))])
-                .unwrap();
+            let task = model::Task { status: status.into(), ..sample.task(format!("T{n}"), n) };
+            tx.apply(&[Write::PutTask(("loop-2".into(), task))]).unwrap();
         }
     });
     let tx = store.read().unwrap();
     let page = |include_finished, limit, offset| {
-        let filter = tools::LoopFilter {
-            include_finished,
-            limit,
-            offset,
-        };
-        match tx
-            .answer(PROJECT, ROOT, &tools::Query::LoopList(filter))
-            .unwrap()
-        {
+        let filter = tools::LoopFilter { include_finished, limit, offset };
+        match tx.answer(PROJECT, ROOT, &tools::Query::LoopList(filter)).unwrap() {
             tools::Answer::LoopList(page) => page,
             other => panic!("another query's answer: {other:?}"),
         }
     };
-    let names = |page: &tools::LoopPage| {
-        page.loops
-            .iter()
-            .map(|found| found.slug.clone())
-            .collect::<Vec<_>>()
-    };
+    let names =
+        |page: &tools::LoopPage| page.loops.iter().map(|found| found.slug.clone()).collect::<Vec<_>>();
     let all = page(true, 10, 0);
-    assert_eq!(
-        (names(&all).join(" "), all.total),
-        ("slug-1 slug-2 slug-0 slug-3".into(), 4)
-    );
+    assert_eq!((names(&all).join(" "), all.total), ("slug-1 slug-2 slug-0 slug-3".into(), 4));
     let active = page(false, 10, 0);
-    assert_eq!(
-        (names(&active).join(" "), active.total),
-        ("slug-1 slug-2 slug-3".into(), 3)
-    );
+    assert_eq!((names(&active).join(" "), active.total), ("slug-1 slug-2 slug-3".into(), 3));
     let part = page(true, 2, 1);
-    assert_eq!(
-        (names(&part).join(" "), part.total),
-        ("slug-2 slug-0".into(), 4)
-    );
-    let counts: Vec<_> = part.loops[0]
-        .tasks
-        .iter()
-        .map(|c| (c.status.as_str(), c.count))
-        .collect();
+    assert_eq!((names(&part).join(" "), part.total), ("slug-2 slug-0".into(), 4));
+    let counts: Vec<_> = part.loops[0].tasks.iter().map(|c| (c.status.as_str(), c.count)).collect();
     assert_eq!(counts, [("", 1), ("a", 1), ("b", 2)]);
     assert!(part.loops[1].tasks.is_empty());
     assert_eq!(all.loops[3].project_root, "/elsewhere");
-    assert_eq!(
-        page(true, 10, 9),
-        tools::LoopPage {
-            loops: vec![],
-            total: 4
-        }
-    );
+    assert_eq!(page(true, 10, 9), tools::LoopPage { loops: vec![], total: 4 });
 }
 
 #[test]
@@ -458,34 +319,20 @@ fn projects_are_found_by_root_and_keys() {
         repo_key: repo.map(Into::into),
     };
     write(&mut store, |tx| {
-        tx.register_project(&row("new", Some("example.org/a"), None), "/new", 9)
-            .unwrap();
-        tx.register_project(&row("old", Some("example.org/a"), None), "/old", 3)
-            .unwrap();
+        tx.register_project(&row("new", Some("example.org/a"), None), "/new", 9).unwrap();
+        tx.register_project(&row("old", Some("example.org/a"), None), "/old", 3).unwrap();
         // The second root fills in what is missing and changes nothing else.
-        tx.register_project(
-            &row("old", Some("example.org/b"), Some("/old/.git")),
-            "/old2",
-            4,
-        )
-        .unwrap();
+        tx.register_project(&row("old", Some("example.org/b"), Some("/old/.git")), "/old2", 4).unwrap();
         // A root keeps its project.
-        tx.register_project(&row("new", None, None), "/old", 5)
-            .unwrap();
+        tx.register_project(&row("new", None, None), "/old", 5).unwrap();
     });
     let tx = store.read().unwrap();
     let old = row("old", Some("example.org/a"), Some("/old/.git"));
     assert_eq!(tx.project_of_root("/old").unwrap().as_ref(), Some(&old));
     assert_eq!(tx.project_of_root("/old2").unwrap().as_ref(), Some(&old));
     assert_eq!(tx.project_of_root("/none").unwrap(), None);
-    assert_eq!(
-        tx.project_of_remote_key("example.org/a").unwrap().as_ref(),
-        Some(&old)
-    );
-    assert_eq!(
-        tx.project_of_repo_key("/old/.git").unwrap().as_ref(),
-        Some(&old)
-    );
+    assert_eq!(tx.project_of_remote_key("example.org/a").unwrap().as_ref(), Some(&old));
+    assert_eq!(tx.project_of_repo_key("/old/.git").unwrap().as_ref(), Some(&old));
     assert_eq!(tx.project_of_remote_key("example.org/b").unwrap(), None);
 }
 
@@ -495,32 +342,18 @@ fn a_damaged_row_is_an_error_that_names_the_column() {
         ("UPDATE task SET position = -1", "column position"),
         ("UPDATE task SET retries = 1 << 40", "column retries"),
         ("UPDATE task SET depends_on = '[1]'", "column depends_on"),
-        (
-            "UPDATE loop SET now_agent = 'x', now_step = NULL, now_since = NULL",
-            "column now_step",
-        ),
+        ("UPDATE loop SET now_agent = 'x', now_step = NULL, now_since = NULL", "column now_step"),
     ];
     for (damage, word) in cases {
         let (_folder, mut store) = fresh();
         write(&mut store, |tx| {
-            create(
-                tx,
-                &model::Loop {
-                    now: None,
-                    ..a_loop(1)
-                },
-            );
+            create(tx, &model::Loop { now: None, ..a_loop(1) });
             let task = Sample::new(5).task("T1".into(), 0);
-            tx.apply(&[Write::PutTask(("loop-1".into(), task))])
-                .unwrap();
+            tx.apply(&[Write::PutTask(("loop-1".into(), task))]).unwrap();
         });
         store.db.execute_batch(damage).unwrap();
         let path = store.path().to_owned();
-        let error = store
-            .read()
-            .unwrap()
-            .loop_state_by_id("loop-1")
-            .unwrap_err();
+        let error = store.read().unwrap().loop_state_by_id("loop-1").unwrap_err();
         says(&error, &["damaged", word, path.to_str().unwrap()]);
     }
 }

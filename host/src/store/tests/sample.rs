@@ -47,11 +47,7 @@ impl Sample {
     }
 
     fn maybe<T>(&mut self, make: impl FnOnce(&mut Self) -> T) -> Option<T> {
-        if self.below(2) == 0 {
-            None
-        } else {
-            Some(make(self))
-        }
+        if self.below(2) == 0 { None } else { Some(make(self)) }
     }
 
     fn some_text(&mut self) -> Option<String> {
@@ -112,11 +108,7 @@ impl Sample {
             splits_done: self.small(),
             qa_rounds: self.small(),
             awaiting_user: self.some_text(),
-            blocked: self.maybe(|s| model::Block {
-                op: s.text(),
-                task: s.text(),
-                reason: s.text(),
-            }),
+            blocked: self.maybe(|s| model::Block { op: s.text(), task: s.text(), reason: s.text() }),
             now: self.maybe(|s| model::NowPointer {
                 task: s.some_text(),
                 agent: s.text(),
@@ -153,11 +145,7 @@ impl Sample {
     }
 
     pub(super) fn phase(&mut self, phase: &str) -> model::Phase {
-        model::Phase {
-            phase: phase.into(),
-            status: self.text(),
-            updated_at: self.time(),
-        }
+        model::Phase { phase: phase.into(), status: self.text(), updated_at: self.time() }
     }
 
     pub(super) fn task(&mut self, taskid: String, position: u32) -> model::Task {
@@ -234,12 +222,6 @@ impl Sample {
     }
 
     pub(super) fn memory(&mut self, seq: u64) -> model::Memory {
-        model::Memory {
-            seq,
-            at: self.time(),
-            agent: self.text(),
-            task: self.some_text(),
-            note: self.text(),
-        }
+        model::Memory { seq, at: self.time(), agent: self.text(), task: self.some_text(), note: self.text() }
     }
 }

@@ -89,11 +89,7 @@ struct Faulty;
 
 impl tools::Guest for Faulty {
     fn about() -> tools::Identity {
-        tools::Identity {
-            name: "faulty".to_owned(),
-            version: "0".to_owned(),
-            instructions: String::new(),
-        }
+        tools::Identity { name: "faulty".to_owned(), version: "0".to_owned(), instructions: String::new() }
     }
 
     fn tools() -> Vec<tools::Tool> {
@@ -131,12 +127,7 @@ impl tools::Guest for Faulty {
             }
             other => unimplemented_tool(other),
         };
-        tools::Decision::Done(tools::Outcome {
-            reply,
-            refused: false,
-            writes: Vec::new(),
-            views: None,
-        })
+        tools::Decision::Done(tools::Outcome { reply, refused: false, writes: Vec::new(), views: None })
     }
 }
 
@@ -152,10 +143,7 @@ impl views::Guest for Faulty {
     }
 
     fn log_lines(events: Vec<model::Event>) -> String {
-        events
-            .iter()
-            .map(|event| format!("{}\n", event.seq))
-            .collect()
+        events.iter().map(|event| format!("{}\n", event.seq)).collect()
     }
 }
 
