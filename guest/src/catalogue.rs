@@ -6,7 +6,7 @@
 
 use crate::arguments::{Argument, ArgumentError, Ignored};
 use crate::desk::{Desk, Done};
-use crate::tool::{lessons, loops, now, tasks, timeline};
+use crate::tool::{inspect, lessons, loops, now, tasks, timeline};
 use crate::tools::{Profile, Tool as Published};
 use serde_json::{Map, Value};
 
@@ -82,6 +82,18 @@ pub static TOOLS: &[Tool] = &[
     tool!("loop_list", "List loops",
         "Lists this project's loops, newest-touched first, with a count of tasks. Active ones unless includeFinished.",
         Core, Reads, Allowed, Free, loops::List, loops::list),
+    tool!("loop_recover", "Recover a loop",
+        "Call first in a session that did not start the loop, e.g. after a compaction or crash. Returns where it stands, the one next action, what to read and what is off. Changes nothing.",
+        Core, Reads, Allowed, Free, inspect::Recover, inspect::recover),
+    tool!("loop_audit", "Audit a loop",
+        "Call before the feature merge: holds every task and phase against its record and returns a verdict, and findings with their fix and who can make it. A fail refuses the merge phase.",
+        Core, Reads, Allowed, Free, inspect::Audit, inspect::audit),
+    tool!("loop_timings", "Report timings",
+        "Returns what steps took, by task and phase, the slowest ones, and how far the figures are to be trusted.",
+        Standard, Reads, Allowed, Free, inspect::Timings, inspect::timings),
+    tool!("loop_files", "List a loop's files",
+        "Lists what is on disk in the loop's folder. Use it in place of glob, which .gitignore can blind.",
+        Standard, Reads, Allowed, Free, inspect::Files, inspect::files),
     tool!("loop_setPhase", "Move the phase pointer",
         "Sets the phase that the loop is in. The ladder's statuses are loop_setPhaseStatus's.",
         Standard, Sets, Refused, Whole, loops::SetPhase, loops::set_phase),

@@ -7,8 +7,8 @@
 
 use crate::arguments::Ignored;
 use crate::catalogue::{AfterEnd, LatchReach, Tool};
-use crate::clock::{self, EndedBy};
-use crate::model::{Block, Event, Loop, LoopState, Memory, Step, Task};
+use crate::clock::{self, Clocks, Dispatch, EndedBy};
+use crate::model::{Block, DocumentHead, Event, FileEntry, Loop, LoopState, Memory, Step, Task};
 use crate::owed::{self, Owed};
 use crate::phase::LoopStatus;
 use crate::plan::{same_id, status_of};
@@ -105,6 +105,48 @@ pub fn decide(call: &Call, facts: Facts) -> Decision {
     }
 }
 
+/// Declares, for each kind of query, the method that asks it.
+macro_rules! questions {
+    ($($(#[$meta:meta])* $name:ident($($arg:ident: $ty:ty),*) $kind:ident $($payload:expr)? => $answer:ty;)+) => {
+        impl Desk {
+            $($(#[$meta])*
+            pub fn $name(&mut self, $($arg: $ty),*) -> Result<$answer, Halt> {
+                let query = Query::$kind$(($payload))?;
+                match self.answer(query.clone())? {
+                    Answer::$kind(answer) => Ok(answer),
+                    // An answer to something else is none.
+                    _ => Err(Halt::Need(vec![query])),
+                }
+            })+
+        }
+    };
+}
+
+questions! {
+    /// The loop of a slug, if there is one.
+    find_loop(slug: &str) LoopState slug.to_owned() => Option<LoopState>;
+    /// Every slug of the project.
+    slugs() LoopSlugs => Vec<String>;
+    /// One page of the project's loops.
+    loop_page(filter: LoopFilter) LoopList filter => LoopPage;
+    /// The lessons of a loop, oldest first.
+    memories(id: &str) Memories id.to_owned() => Vec<Memory>;
+    /// The newest events of a loop, oldest first.
+    recent_events(id: &str, limit: u32) RecentEvents (id.to_owned(), limit) => Vec<Event>;
+    /// The events that carry evidence, oldest first.
+    proofs(id: &str) Proofs id.to_owned() => Vec<Event>;
+    /// Every event of a loop, oldest first.
+    timeline(id: &str) Timeline id.to_owned() => Vec<Event>;
+    /// The closed steps that took longest.
+    slowest_steps(id: &str, limit: u32) SlowestSteps (id.to_owned(), limit) => Vec<Step>;
+    /// The documents in the database, by path.
+    documents(id: &str) Documents id.to_owned() => Vec<DocumentHead>;
+    /// What lies in the folder of a slug.
+    loop_files(slug: &str) LoopFiles slug.to_owned() => Option<Vec<FileEntry>>;
+    /// The text of one file in the folder of a slug.
+    file_text(slug: &str, path: &str) FileText (slug.to_owned(), path.to_owned()) => Option<String>;
+}
+
 /// The facts of a call and the tool that it is for.
 pub struct Desk {
     pub tool: &'static Tool,
@@ -120,22 +162,11 @@ impl Desk {
         }
     }
 
-    /// The loop of a slug, if there is one.
-    pub fn find_loop(&mut self, slug: &str) -> Result<Option<LoopState>, Halt> {
-        let query = Query::LoopState(slug.to_owned());
-        match self.answer(query.clone())? {
-            Answer::LoopState(state) => Ok(state),
-            _ => Err(Halt::Need(vec![query])),
-        }
-    }
-
-    /// One page of the project's loops.
-    pub fn loop_page(&mut self, filter: LoopFilter) -> Result<LoopPage, Halt> {
-        let query = Query::LoopList(filter);
-        match self.answer(query.clone())? {
-            Answer::LoopList(page) => Ok(page),
-            _ => Err(Halt::Need(vec![query])),
-        }
+    /// Asks several queries in one round; their answers are then at hand.
+    pub fn gather(&self, queries: Vec<Query>) -> Result<(), Halt> {
+        let known = |query: &Query| self.facts.answers.iter().any(|f| f.query == *query);
+        let missing: Vec<_> = queries.into_iter().filter(|q| !known(q)).collect();
+        if missing.is_empty() { Ok(()) } else { Err(Halt::Need(missing)) }
     }
 
     /// The folder of a loop, relative to the project root.
@@ -143,23 +174,11 @@ impl Desk {
         format!("{}/{slug}", self.facts.project.loops_folder)
     }
 
-    /// The lessons of a loop, oldest first.
-    pub fn memories(&mut self, loop_id: &str) -> Result<Vec<Memory>, Halt> {
-        let query = Query::Memories(loop_id.to_owned());
-        match self.answer(query.clone())? {
-            Answer::Memories(memories) => Ok(memories),
-            _ => Err(Halt::Need(vec![query])),
-        }
-    }
-
     /// Opens the loop of a slug for this tool: it has to exist, and to be in a
     /// state in which the tool is allowed.
     pub fn open(&mut self, slug: &str) -> Result<OpenLoop, Halt> {
         let Some(state) = self.find_loop(slug)? else {
-            let known = match self.answer(Query::LoopSlugs)? {
-                Answer::LoopSlugs(slugs) => slugs,
-                _ => Vec::new(),
-            };
+            let known = self.slugs()?;
             let nearest =
                 nearest(slug, known.iter().map(String::as_str)).into_iter().map(str::to_owned).collect();
             return Err(Refusal::LoopNotFound { slug: slug.to_owned(), nearest }.into());
@@ -357,29 +376,39 @@ impl OpenLoop {
         &self.memories[self.memories.len() - 1]
     }
 
-    /// Opens a step, closing the one that is open.
-    pub fn open_step(&mut self, task: Option<String>, agent: String, step: String) -> &Step {
+    /// Opens a step in the loop's phase, closing the one that is open. Returns its
+    /// attempt and its number.
+    pub fn open_step(&mut self, task: Option<String>, agent: String, step: String) -> (u32, u64) {
         self.close_step(EndedBy::AutoNext);
         self.changed = true;
         self.step_changed = true;
-        let opened = clock::open(&mut self.state, task, agent, step, self.now);
-        self.state.open_step.insert(opened)
+        let phase = self.state.loop_.phase.clone();
+        let dispatch = Dispatch { task, phase, agent, step, source: clock::LIVE };
+        let mut clocks = Clocks::of(&mut self.state);
+        let opened = clocks.open(dispatch, self.now);
+        (opened.attempt, opened.seq)
     }
 
     /// Closes the open step, if there is one, and returns it.
     pub fn close_step(&mut self, by: EndedBy) -> Option<Step> {
-        let mut step = self.state.open_step.take()?;
+        let at = self.now;
+        let step = Clocks::of(&mut self.state).close(by, at)?;
         self.changed = true;
-        clock::close(&mut self.state, &mut step, by, self.now);
         self.steps.push(step.clone());
         Some(step)
+    }
+
+    /// Closes the open step when it is one of this task.
+    pub fn close_step_of(&mut self, taskid: &str) {
+        if Clocks::of(&mut self.state).is_open_for(taskid) {
+            self.close_step(EndedBy::AutoComplete);
+        }
     }
 
     /// Takes an agent's return into account.
     pub fn agent_return(&mut self, event: &Event) {
         self.changed = true;
-        self.step_changed |= clock::agent_return(
-            &mut self.state,
+        self.step_changed |= Clocks::of(&mut self.state).agent_return(
             event.task.as_deref(),
             event.agent.as_deref(),
             event.to.as_deref(),

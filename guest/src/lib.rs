@@ -13,7 +13,9 @@
 //! | [`status`], [`phase`], [`counter`] | the closed sets and the transition table |
 //! | [`plan`] | dependencies, the in-flight guard |
 //! | [`owed`] | the step that a task owes next |
-//! | [`clock`], [`timeline`] | step clocks, events |
+//! | [`clock`], [`timing`], [`timeline`] | step clocks, what they sum up to, events |
+//! | [`resume`], [`manifest`] | where work goes on, what to read before |
+//! | [`audit`] | the loop held against its record |
 //! | [`refusal`], [`reply`] | what is said |
 //! | [`arguments`], [`text`] | what is understood |
 //! | [`render`] | the readable views |
@@ -27,13 +29,18 @@ mod bindings {
     });
 }
 
+pub use bindings::exports::loop_state::logic::{
+    audit as audit_interface, recovery as recovery_interface, timing as timing_interface,
+};
 pub use bindings::exports::loop_state::logic::{model, rules, tools, views};
 
 mod arguments;
+mod audit;
 mod catalogue;
 mod clock;
 mod counter;
 mod desk;
+mod manifest;
 mod owed;
 // Nothing panics natively in a way that the host would have to read.
 #[cfg_attr(not(target_family = "wasm"), allow(dead_code))]
@@ -43,9 +50,11 @@ mod plan;
 mod refusal;
 mod render;
 mod reply;
+mod resume;
 mod status;
 mod text;
 mod timeline;
+mod timing;
 mod tool;
 
 #[cfg(test)]
@@ -65,7 +74,8 @@ back, task_setStatus after each step; its answer says what the task owes next. v
 task_complete needs the merge SHA.\n\
 Refused? The text says why and what to do. Make the corrective call on the task it names; other work waits until then. \
 Only the user may waive it (loop_clearBlock).\n\
-Lost the thread? loop_list shows the active loops, loop_get the whole state of one.\n\
+Lost the thread (compaction, crash, new session)? loop_recover first: it says where the loop stands and the one next action.\n\
+Before the feature merge: loop_audit.\n\
 End: loop_finish done when every task is complete, skipped or superseded, else aborted.";
 
 impl tools::Guest for Logic {
@@ -157,6 +167,132 @@ impl rules::Guest for Logic {
         panic::install();
         let owed = owed::next_step(mode(&of)?, status_word(&status)?, tech.as_deref(), retries);
         Ok(rules::OwedStep { point: owed.point.to_owned(), action: owed.action, agent: owed.agent })
+    }
+}
+
+impl audit_interface::Guest for Logic {
+    fn audit(state: model::LoopState, proofs: Vec<model::Event>) -> audit_interface::Report {
+        use audit_interface as to;
+        panic::install();
+        let verdict = |v| match v {
+            audit::Verdict::Pass => to::Verdict::Pass,
+            audit::Verdict::Warn => to::Verdict::Warn,
+            audit::Verdict::Fail => to::Verdict::Fail,
+        };
+        let report = audit::audit(&state, &proofs);
+        to::Report {
+            verdict: verdict(report.verdict),
+            tasks: report
+                .tasks
+                .into_iter()
+                .map(|t| to::TaskVerdict {
+                    verdict: verdict(t.verdict),
+                    taskid: t.taskid,
+                    status: t.status,
+                    issue: t.issue,
+                    pr: t.pr,
+                    merge_sha: t.merge_sha,
+                })
+                .collect(),
+            findings: report
+                .findings
+                .into_iter()
+                .map(|f| to::Finding {
+                    code: f.code.to_owned(),
+                    severity: match f.severity {
+                        audit::Severity::Fail => to::Severity::Fail,
+                        audit::Severity::Warn => to::Severity::Warn,
+                    },
+                    owner: match f.owner {
+                        audit::Owner::Orchestrator => to::Owner::Orchestrator,
+                        audit::Owner::User => to::Owner::User,
+                    },
+                    taskid: f.taskid,
+                    message: f.message,
+                    fix: f.fix,
+                })
+                .collect(),
+        }
+    }
+}
+
+impl recovery_interface::Guest for Logic {
+    fn resume_point(state: model::LoopState) -> recovery_interface::Resume {
+        use recovery_interface as to;
+        panic::install();
+        let r = resume::resume_point(&state);
+        to::Resume {
+            kind: match r.kind {
+                resume::Kind::Done => to::ResumeKind::Done,
+                resume::Kind::Gate => to::ResumeKind::Gate,
+                resume::Kind::Task => to::ResumeKind::Task,
+                resume::Kind::Phase => to::ResumeKind::Phase,
+                resume::Kind::Finish => to::ResumeKind::Finish,
+            },
+            point: r.point,
+            taskid: r.taskid,
+            agent: r.agent,
+            why: r.why,
+            next_action: r.next_action,
+            next_call: r.next_call.map(|c| to::NextCall {
+                tool: c.tool.to_owned(),
+                arguments: c.arguments.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+                needs: c.needs.into_iter().map(str::to_owned).collect(),
+            }),
+        }
+    }
+
+    fn manifest(
+        state: model::LoopState,
+        files: Vec<model::FileEntry>,
+        documents: Vec<model::DocumentHead>,
+    ) -> Vec<recovery_interface::ManifestEntry> {
+        use recovery_interface as to;
+        panic::install();
+        let resume = resume::resume_point(&state);
+        manifest::manifest(&state, &resume, &files, &documents)
+            .into_iter()
+            .map(|e| to::ManifestEntry {
+                path: e.path,
+                exists: e.exists,
+                bytes: e.bytes,
+                priority: match e.priority {
+                    manifest::Priority::Must => to::Priority::Must,
+                    manifest::Priority::Should => to::Priority::Should,
+                    manifest::Priority::Optional => to::Priority::Optional,
+                },
+                why: e.why,
+            })
+            .collect()
+    }
+}
+
+impl timing_interface::Guest for Logic {
+    fn sum_up(state: model::LoopState) -> timing_interface::Report {
+        use timing_interface as to;
+        panic::install();
+        let row = |r: timing::Row| to::Row {
+            key: r.key,
+            steps: r.steps,
+            wall_ms: r.wall_ms,
+            agent_ms: r.agent_ms,
+            orchestrator_ms: r.orchestrator_ms,
+            unattributed_ms: r.unattributed_ms,
+            clock_ms: r.clock_ms,
+        };
+        let report = timing::report(&state);
+        to::Report {
+            steps: report.whole.steps,
+            whole: row(report.whole),
+            tasks: report.tasks.into_iter().map(row).collect(),
+            phases: report.phases.into_iter().map(row).collect(),
+            quality: state.loop_.quality,
+        }
+    }
+
+    fn backfill(events: Vec<model::Event>) -> Vec<model::Step> {
+        panic::install();
+        timing::backfill(&events).steps
     }
 }
 

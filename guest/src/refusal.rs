@@ -110,6 +110,8 @@ pub enum Refusal {
     },
     Batch(BatchFault),
     NoResolution,
+    /// The findings that stand against the feature merge.
+    AuditFails(Vec<String>),
     FieldValue {
         field: &'static str,
         takes: &'static str,
@@ -266,6 +268,16 @@ impl fmt::Display for Refusal {
                 }
                 write!(f, ". Nothing of the batch was stored")
             }
+            Refusal::AuditFails(findings) => write!(
+                f,
+                "the feature merge does not begin: {}. loop_audit says for each how it is settled, and by whom",
+                findings.iter().take(LISTED).map(|x| excerpt_long(x)).collect::<Vec<_>>().join("; ")
+                    + &if findings.len() > LISTED {
+                        format!(" and {} more", findings.len() - LISTED)
+                    } else {
+                        String::new()
+                    }
+            ),
             Refusal::NoResolution => {
                 write!(f, "the block stays: `resolution` is blank, and it has to say what the user decided")
             }

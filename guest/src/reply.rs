@@ -8,15 +8,37 @@ use crate::model::{Event, Loop, Phase, Task};
 use crate::render::timestamp;
 use serde_json::{Map, Value, json};
 
-/// The most characters that an answer has.
-pub const ANSWER_MAX: usize = 40_000;
+/// How long an answer may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// Characters of the whole answer.
+    pub answer: usize,
+    /// Characters of one text in it; the rest is counted.
+    pub text: usize,
+}
 
-/// The most characters of one text in an answer; the rest is counted.
-const TEXT_SHOWN: usize = 2_000;
+/// The bound of most answers.
+pub const WIDE: Bound = Bound { answer: 40_000, text: 2_000 };
+
+/// The bound of answers that an agent reads at the start of a session, when its
+/// context is scarce.
+pub const NARROW: Bound = Bound { answer: 10_000, text: 240 };
+
+/// Lists whose newest entry comes last; they give way at their beginning.
+const NEWEST_LAST: &[&str] = &["recentEvents"];
 
 /// A JSON object under construction, in the order it is shown.
-#[derive(Clone, Debug, Default)]
-pub struct Reply(Map<String, Value>);
+#[derive(Clone, Debug)]
+pub struct Reply {
+    fields: Map<String, Value>,
+    bound: Bound,
+}
+
+impl Default for Reply {
+    fn default() -> Reply {
+        Reply { fields: Map::new(), bound: WIDE }
+    }
+}
 
 impl Reply {
     /// An answer without fields.
@@ -24,9 +46,19 @@ impl Reply {
         Reply::default()
     }
 
+    /// Sets how long the answer may be.
+    pub fn within(self, bound: Bound) -> Reply {
+        Reply { bound, ..self }
+    }
+
+    /// The fields so far.
+    pub fn into_value(self) -> Value {
+        Value::Object(self.fields)
+    }
+
     /// Adds a field.
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Reply {
-        self.0.insert(key.to_owned(), value.into());
+        self.fields.insert(key.to_owned(), value.into());
         self
     }
 
@@ -52,43 +84,41 @@ impl Reply {
         self.with(key, shown).with_some("more", (more > 0).then_some(more))
     }
 
-    /// Returns the answer as compact JSON within [`ANSWER_MAX`] characters: long
-    /// texts end in a count of what is left out, and the longest list gives way
-    /// until all fits, with `more` counting what it lost.
+    /// Returns the answer as compact JSON within its bound: long texts end in a
+    /// count of what is left out, and the longest list gives way until all fits,
+    /// with `more` counting what it lost.
     pub fn finish(self, ignored: Vec<String>) -> String {
-        let mut map = self.0;
+        let Reply { mut fields, bound } = self;
         if !ignored.is_empty() {
-            map.insert("ignored".to_owned(), json!(ignored));
+            fields.insert("ignored".to_owned(), json!(ignored));
         }
-        let mut value = Value::Object(map);
-        shorten_texts(&mut value);
+        let mut value = Value::Object(fields);
+        shorten_texts(&mut value, bound.text);
         let text = value.to_string();
         let length = text.chars().count();
-        if length <= ANSWER_MAX { text } else { shorten_list(value, length) }
+        if length <= bound.answer { text } else { shorten_lists(value, length, bound.answer) }
     }
 }
 
-fn shorten_texts(value: &mut Value) {
+fn shorten_texts(value: &mut Value, shown: usize) {
     match value {
-        Value::String(s) if s.len() > TEXT_SHOWN => {
-            if let Some((end, _)) = s.char_indices().nth(TEXT_SHOWN) {
+        Value::String(s) if s.len() > shown => {
+            if let Some((end, _)) = s.char_indices().nth(shown) {
                 let left = s[end..].chars().count();
                 s.truncate(end);
                 s.push_str(&format!("… ({left} more characters)"));
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(shorten_texts),
-        Value::Object(map) => map.values_mut().for_each(shorten_texts),
+        Value::Array(items) => items.iter_mut().for_each(|v| shorten_texts(v, shown)),
+        Value::Object(map) => map.values_mut().for_each(|v| shorten_texts(v, shown)),
         _ => {}
     }
 }
 
-/// Takes entries off the end of the longest list until the answer fits.
-fn shorten_list(mut value: Value, mut length: usize) -> String {
-    while length > ANSWER_MAX {
-        let Some(map) = value.as_object_mut() else {
-            break;
-        };
+/// Takes entries off the longest list until the answer fits.
+fn shorten_lists(mut value: Value, mut length: usize, max: usize) -> String {
+    while length > max {
+        let Some(map) = value.as_object_mut() else { break };
         let longest = map
             .iter()
             .filter_map(|(k, v)| {
@@ -96,13 +126,15 @@ fn shorten_list(mut value: Value, mut length: usize) -> String {
             })
             .max();
         let Some((_, key)) = longest else { break };
-        let Some(Value::Array(items)) = map.get_mut(&key) else {
-            break;
-        };
+        let Some(Value::Array(items)) = map.get_mut(&key) else { break };
         let mut dropped = 0_u64;
         // Room for the `more` field itself.
-        while length + 40 > ANSWER_MAX {
-            let Some(item) = items.pop() else { break };
+        while length + 40 > max {
+            let victim = if NEWEST_LAST.contains(&key.as_str()) { 0 } else { items.len().saturating_sub(1) };
+            if items.is_empty() {
+                break;
+            }
+            let item = items.remove(victim);
             length = length.saturating_sub(item.to_string().chars().count() + 1);
             dropped += 1;
         }

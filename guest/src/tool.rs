@@ -1,5 +1,6 @@
 //! What each tool decides. The catalogue says all else about it.
 
+pub mod inspect;
 pub mod lessons;
 pub mod loops;
 pub mod now;

@@ -3,12 +3,12 @@
 use super::front_matter::Header;
 use super::text::{inline, inline_first};
 use super::time::push_timestamp;
+use super::timings;
 use crate::model::{LoopState, Task};
 use crate::status::Status;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The status that alone ticks a task off.
 /// One part of the page: its heading and what writes the lines under it.
 struct Section {
     title: &'static str,
@@ -16,11 +16,12 @@ struct Section {
 }
 
 /// The parts in the order they appear.
-const SECTIONS: [Section; 4] = [
+const SECTIONS: [Section; 5] = [
     Section { title: "Loop", body: loop_fields },
     Section { title: "Now", body: now },
     Section { title: "Phases", body: phases },
     Section { title: "Tasks", body: tasks },
+    Section { title: "Timings", body: timings::section },
 ];
 
 /// Renders the page of a loop's state; `version` is the running server's.

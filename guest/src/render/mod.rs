@@ -15,6 +15,7 @@ mod loop_page;
 mod tests;
 mod text;
 mod time;
+mod timings;
 
 pub use lessons_page::lessons_page;
 pub use log::log_lines;

@@ -1,7 +1,7 @@
 //! A host in memory: answers queries from its rows and applies writes to them.
 
 use crate::Logic;
-use crate::model::{Event, LoopState, Memory, Step};
+use crate::model::{DocumentHead, Event, FileEntry, LoopState, Memory, Step};
 use crate::model::{LoopSummary, StatusCount};
 use crate::tools::{
     Answer, Call, Decision, Fact, Facts, Guest, LoopPage, Outcome, Project, Query, RootKind, RootSource,
@@ -25,6 +25,9 @@ pub struct Bench {
     pub now: i64,
     pub root_kind: RootKind,
     pub root_source: RootSource,
+    pub documents: Vec<DocumentHead>,
+    /// What lies beside the views; `None` when there is no folder.
+    pub files: Option<Vec<FileEntry>>,
     ids: u32,
 }
 
@@ -40,6 +43,8 @@ impl Bench {
             now: 1_760_000_000_000,
             root_kind: RootKind::Folder,
             root_source: RootSource::Directory,
+            documents: Vec::new(),
+            files: None,
             ids: 0,
         }
     }
@@ -92,7 +97,8 @@ impl Bench {
     }
 
     pub fn outcome(&mut self, tool: &str, mut arguments: Value) -> Result<Outcome, String> {
-        if let Some(map) = arguments.as_object_mut().filter(|_| tool != "loop_list") {
+        if let Some(map) = arguments.as_object_mut().filter(|_| !matches!(tool, "loop_list" | "loop_recover"))
+        {
             map.entry("loopSlug").or_insert_with(|| SLUG.into());
         }
         let call = Call { tool: tool.to_owned(), arguments: arguments.to_string() };
@@ -137,6 +143,25 @@ impl Bench {
             Query::LoopState(slug) => Answer::LoopState(self.loops.get(slug).map(|k| k.state.clone())),
             Query::LoopSlugs => Answer::LoopSlugs(self.loops.keys().cloned().collect()),
             Query::Memories(id) => Answer::Memories(self.by_id(id).memories.clone()),
+            Query::RecentEvents((id, limit)) => {
+                let events = &self.by_id(id).events;
+                Answer::RecentEvents(events[events.len().saturating_sub(*limit as usize)..].to_vec())
+            }
+            Query::Proofs(id) => {
+                let events = self.by_id(id).events.iter();
+                Answer::Proofs(events.filter(|e| e.evidence.is_some()).cloned().collect())
+            }
+            Query::Timeline(id) => Answer::Timeline(self.by_id(id).events.clone()),
+            Query::SlowestSteps((id, limit)) => {
+                let mut steps: Vec<_> =
+                    self.by_id(id).steps.iter().filter(|s| s.ended_at.is_some()).cloned().collect();
+                steps.sort_by_key(|s| (s.started_at - s.ended_at.unwrap_or(0), s.seq));
+                steps.truncate(*limit as usize);
+                Answer::SlowestSteps(steps)
+            }
+            Query::Documents(_) => Answer::Documents(self.documents.clone()),
+            Query::LoopFiles(_) => Answer::LoopFiles(self.files.clone()),
+            Query::FileText((slug, path)) => Answer::FileText(self.file_text(slug, path)),
             Query::LoopList(filter) => {
                 let mut loops: Vec<_> = self.loops.values().collect();
                 loops.retain(|k| filter.include_finished || k.state.loop_.finished_at.is_none());
@@ -151,6 +176,16 @@ impl Bench {
                         .collect(),
                 })
             }
+        }
+    }
+
+    /// The views as a host would have written them.
+    fn file_text(&self, slug: &str, path: &str) -> Option<String> {
+        let kept = &self.loops[slug];
+        match path {
+            "loop.md" => Some(crate::render::loop_page(&kept.state, "1.2.3")),
+            "memory.md" => Some(crate::render::lessons_page(&kept.state.loop_, &kept.memories, "1.2.3")),
+            _ => None,
         }
     }
 

@@ -607,7 +607,7 @@ fn answers_stay_within_their_bound() {
         (0..400).map(|i| json!({ "taskid": format!("T{i}"), "title": "x".repeat(4_096), "description": "y".repeat(4_096) })).collect();
     b.ok("tasks_derive", json!({ "tasks": tasks }));
     let outcome = b.outcome("loop_get", json!({})).expect("passes");
-    assert!(outcome.reply.chars().count() <= crate::reply::ANSWER_MAX, "{}", outcome.reply.len());
+    assert!(outcome.reply.chars().count() <= crate::reply::WIDE.answer, "{}", outcome.reply.len());
     let reply: Value = serde_json::from_str(&outcome.reply).expect("JSON");
     let shown = reply["tasks"].as_array().expect("a list").len();
     assert_eq!(reply["more"], 400 - shown);

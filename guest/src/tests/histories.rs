@@ -12,11 +12,11 @@ use proptest::sample::select;
 use serde_json::{Value, json};
 
 #[derive(Clone, Debug)]
-struct Step {
-    tool: &'static str,
-    args: Value,
+pub struct Step {
+    pub tool: &'static str,
+    pub args: Value,
     /// Milliseconds that pass before it; may be negative.
-    pause: i64,
+    pub pause: i64,
 }
 
 fn taskid() -> impl Strategy<Value = String> {
@@ -71,11 +71,11 @@ fn step() -> impl Strategy<Value = Step> {
     (call, -2_000_i64..5_000).prop_map(|((tool, args), pause)| Step { tool, args, pause })
 }
 
-fn history() -> impl Strategy<Value = (&'static str, Vec<Step>)> {
+pub fn history() -> impl Strategy<Value = (&'static str, Vec<Step>)> {
     (select(vec!["standard", "poc", "simple"]), prop::collection::vec(step(), 1..60))
 }
 
-fn begin(mode: &str) -> Bench {
+pub fn begin(mode: &str) -> Bench {
     let mut b = Bench::with_loop(mode);
     b.ok(
         "tasks_derive",

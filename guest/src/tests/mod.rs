@@ -1,7 +1,10 @@
 //! Tests of the whole logic through the contract, as a host would use it.
 
+mod audit;
 mod bench;
 mod calls;
 mod catalogue;
 mod histories;
+mod recovery;
 mod tables;
+mod timings;

@@ -1,10 +1,11 @@
 //! The loop itself: its life, its phases, its fields.
 
 use crate::arguments::{Argument, Clearable, Ignored, Said, Scalar, Slug, arguments, word_argument};
+use crate::audit::{self, Severity};
 use crate::clock::EndedBy;
 use crate::counter::{LoopCounter, bump};
 use crate::desk::{Accepted, Desk, Done, OpenLoop};
-use crate::model::{Event, Loop, LoopState, LoopSummary, Marks, Phase, StepQuality};
+use crate::model::{Event, Loop, LoopState, LoopSummary, Marks, Phase};
 use crate::phase::{Ending, LoopStatus, Pointer, Rung, RungStatus};
 use crate::plan::status_of;
 use crate::refusal::{OpenTask, Refusal};
@@ -13,6 +14,7 @@ use crate::reply::{self, Reply};
 use crate::status::{Mode, Status, words};
 use crate::text::{is_blank, present};
 use crate::timeline::name;
+use crate::timing::NO_QUALITY;
 use crate::tools::{LoopFilter, RootKind, RootSource};
 use serde_json::{Value, json};
 
@@ -146,17 +148,7 @@ fn new_state(given: Given, desk: &Desk) -> LoopState {
                 memory_seq: 0,
                 memory_bytes: 0,
             },
-            quality: StepQuality {
-                explicit: 0,
-                auto_next: 0,
-                auto_complete: 0,
-                auto_finish: 0,
-                missing_returns: 0,
-                orphan_returns: 0,
-                duplicate_returns: 0,
-                backfilled: 0,
-                clock_corrections: 0,
-            },
+            quality: NO_QUALITY,
         },
         phases: Rung::ALL
             .iter()
@@ -173,21 +165,23 @@ fn new_state(given: Given, desk: &Desk) -> LoopState {
 }
 
 fn init_reply(l: &Loop, desk: &Desk) -> Reply {
+    Reply::new()
+        .with("id", l.id.clone())
+        .with("loopSlug", l.slug.clone())
+        .with("title", l.title.clone())
+        .with("loopdir", desk.folder(&l.slug))
+        .with("project", project(desk))
+}
+
+/// Which project the server keeps, and how it was found.
+pub fn project(desk: &Desk) -> Value {
     let project = &desk.facts.project;
     let named_by = match project.root_source {
         RootSource::Flag => "--project-root",
         RootSource::Variable => "LOOP_STATE_PROJECT_ROOT",
         RootSource::Directory => "working directory",
     };
-    Reply::new()
-        .with("id", l.id.clone())
-        .with("loopSlug", l.slug.clone())
-        .with("title", l.title.clone())
-        .with("loopdir", desk.folder(&l.slug))
-        .with(
-            "project",
-            json!({ "name": project.name, "key": project.key, "evidence": project.evidence, "root_from": named_by }),
-        )
+    json!({ "name": project.name, "key": project.key, "evidence": project.evidence, "root_from": named_by })
 }
 
 arguments! {
@@ -240,7 +234,8 @@ pub fn list(args: List, desk: &mut Desk) -> Done {
     Accepted::reading(Reply::new().with("loops", loops).with_some("more", (more > 0).then_some(more)))
 }
 
-fn summary_row(l: &LoopSummary, root: &str) -> Value {
+/// One line of a list of loops.
+pub fn summary_row(l: &LoopSummary, root: &str) -> Value {
     let count = |wanted: fn(Status) -> bool| -> u64 {
         let counts = l.tasks.iter().filter(|c| Status::parse(&c.status).is_some_and(wanted));
         counts.map(|c| u64::from(c.count)).sum()
@@ -316,6 +311,15 @@ pub fn set_phase_status(args: SetPhaseStatus, desk: &mut Desk) -> Done {
             open.state.phases.len() - 1
         }
     };
+    if args.phase == Rung::FeatureMerge && args.status == RungStatus::InProgress {
+        let proofs = desk.proofs(&open.row().id.clone())?;
+        let report = audit::audit(&open.state, &proofs);
+        let fails = report.findings.into_iter().filter(|f| f.severity == Severity::Fail);
+        let fails: Vec<_> = fails.map(|f| format!("{}: {}", f.code, f.message)).collect();
+        if !fails.is_empty() {
+            return Err(Refusal::AuditFails(fails).into());
+        }
+    }
     let now = open.now;
     let row = open.phase_mut(rung);
     row.updated_at = row.updated_at.max(now);

@@ -61,8 +61,8 @@ pub fn set(args: Set, desk: &mut Desk) -> Done {
     if let Some(task) = task {
         open.settle(task);
     }
-    let step = open.open_step(taskid, args.agent.0, args.step.0);
-    let reply = Reply::new().with("attempt", step.attempt).with("step_seq", step.seq);
+    let (attempt, seq) = open.open_step(taskid, args.agent.0, args.step.0);
+    let reply = Reply::new().with("attempt", attempt).with("step_seq", seq);
     open.done(reply)
 }
 

@@ -1,13 +1,13 @@
 //! Tasks: the plan, and the moves of each task.
 
 use crate::arguments::{Reference, Said, Slug, TaskId, arguments};
-use crate::clock::EndedBy;
 use crate::counter::{TaskCounter, bump};
 use crate::desk::{Desk, Done, OpenLoop};
 use crate::model::{Event, Task};
 use crate::plan::{self, Plan, fold_id, in_the_way, same_id, status_of};
 use crate::refusal::{BatchFault, Refusal};
 use crate::reply::Reply;
+use crate::resume::{self, NextTask};
 use crate::status::{IllegalMove, Mode, Status, check_move, completable_from, words};
 use crate::text::{NAME_MAX, is_absent, is_blank, present};
 use crate::timeline::name;
@@ -626,11 +626,9 @@ pub fn complete(args: Complete, desk: &mut Desk) -> Done {
     row.last_evidence = Some(args.evidence);
     row.completed_at = Some(now.max(row.created_at));
     open.settle(task);
-    let of_task = |id: &Option<String>| id.as_ref().is_some_and(|id| same_id(id, &taskid));
-    if open.state.open_step.as_ref().is_some_and(|s| of_task(&s.task)) {
-        open.close_step(EndedBy::AutoComplete);
-    }
-    if open.row().now.as_ref().is_some_and(|n| of_task(&n.task)) {
+    open.close_step_of(&taskid);
+    let now_task = open.row().now.as_ref().and_then(|n| n.task.as_deref());
+    if now_task.is_some_and(|id| same_id(id, &taskid)) {
         open.row_mut().now = None;
     }
     let reply = completed(&open, &taskid);
@@ -655,26 +653,11 @@ impl OpenLoop {
 
     /// The next thing to do in the loop, in one line.
     fn upcoming(&self) -> String {
-        let tasks = &self.state.tasks;
-        let step = |i: usize| format!("{}: {}", tasks[i].taskid, self.owed(i).action);
-        let plan = Plan::new(tasks);
-        let open = |i: &usize| !status_of(&tasks[*i]).closed();
-        let can_move = |i: &usize| plan.first_unmet(*i).is_none();
-        let in_flight = (0..tasks.len()).filter(|i| status_of(&tasks[*i]).in_flight());
-        if let Some(i) = in_flight.clone().find(can_move) {
-            return step(i);
-        }
-        if let Some(i) = (0..tasks.len()).filter(open).find(can_move) {
-            return step(i);
-        }
-        match (0..tasks.len()).find(open) {
-            None => {
+        match resume::next_task(&self.state.tasks, self.mode()) {
+            NextTask::Task(i) => format!("{}: {}", self.state.tasks[i].taskid, self.owed(i).action),
+            NextTask::Stuck(i) => resume::stuck(&self.state.tasks, i),
+            NextTask::None => {
                 "every task is closed: go on with the phases after the build, then loop_finish".to_owned()
-            }
-            Some(i) => {
-                let waits: Vec<_> =
-                    plan.all_unmet(i).into_iter().map(|(id, status)| format!("{id} ({status})")).collect();
-                format!("ESCALATE: no task can move; {} waits for {}", tasks[i].taskid, waits.join(", "))
             }
         }
     }

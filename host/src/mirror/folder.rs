@@ -21,14 +21,14 @@ pub const LOOPS: [&str; 2] = [".projects", "loops"];
 
 /// The file that becomes a view by being renamed. One name is enough, and never
 /// too long: whoever writes in a folder holds its lock. `path` keeps callers off it.
-const TEMPORARY: &str = ".tmp-view";
+pub(super) const TEMPORARY: &str = ".tmp-view";
 
 /// What is locked where a folder itself cannot be (NFS wants a writable file).
 const LOCK_FILE: &str = ".tmp-lock";
 
 const FOLDER_MODE: Mode = Mode::from_raw_mode(0o755);
 const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
-const FOLDER_FLAGS: OFlags =
+pub(super) const FOLDER_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The first and the longest pause between two looks at a lock that is held.
@@ -92,6 +92,11 @@ impl Folder {
         }
         let handle = walk(root, slug, false)?;
         Ok(handle.map(|handle| Self { handle, path }))
+    }
+
+    /// The open folder.
+    pub(super) fn handle(&self) -> BorrowedFd<'_> {
+        self.handle.as_fd()
     }
 
     /// Opens the folder of a loop and makes what is missing of it; never the root.
@@ -399,7 +404,7 @@ pub fn append(file: &mut File, length: u64, text: &str) -> io::Result<()> {
     written
 }
 
-fn path_of(root: &Path, slug: &str) -> PathBuf {
+pub(super) fn path_of(root: &Path, slug: &str) -> PathBuf {
     let mut path = root.to_owned();
     path.extend(LOOPS);
     path.push(slug);

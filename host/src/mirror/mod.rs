@@ -20,6 +20,7 @@
 mod error;
 mod folder;
 mod log;
+mod look;
 pub mod path;
 
 #[cfg(test)]
@@ -32,6 +33,7 @@ use std::time::Duration;
 
 pub use error::MirrorError;
 pub use folder::LOOPS;
+pub use look::{TEXT_MAX, files, text};
 
 use crate::contract::{model, views};
 use folder::{Folder, LockedFolder};

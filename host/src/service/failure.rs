@@ -1,6 +1,7 @@
 //! Why a call came to no decision.
 
 use crate::logic::LogicError;
+use crate::mirror::MirrorError;
 use crate::store::StoreError;
 
 use super::seams::SeamError;
@@ -20,6 +21,15 @@ pub enum Failure {
     /// The logic failed.
     #[error(transparent)]
     Logic(#[from] LogicError),
+    /// The loop's folder could not be looked at.
+    #[error(transparent)]
+    Folder(#[from] MirrorError),
+    /// Nobody answers the query.
+    #[error("the logic asked what nothing here answers ({query}); nothing was changed, and this is a defect")]
+    Unanswered {
+        /// The query.
+        query: String,
+    },
     /// Time or ids could not be had.
     #[error(transparent)]
     Seam(#[from] SeamError),

@@ -15,7 +15,7 @@ mod failure;
 mod seams;
 mod source;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::cancel::Cancel;
@@ -124,7 +124,10 @@ impl Service {
                     Decision::Done(outcome) => break 'decided outcome,
                     Decision::Need(queries) => {
                         for query in queries {
-                            let answer = tx.answer(&project.id, &root.path, &query)?;
+                            let answer = match tx.answer(&project.id, &root.path, &query)? {
+                                Some(answer) => answer,
+                                None => folder_answer(&root.path, &query)?,
+                            };
                             facts.answers.push(Fact { query, answer });
                         }
                     }
@@ -162,6 +165,16 @@ impl Service {
         let call = tools::Call { tool: tool.to_owned(), arguments };
         self.run(&call, reads_only, cancel).map(Some)
     }
+}
+
+/// Answers what a decision asks of a loop's folder.
+fn folder_answer(root: &str, query: &tools::Query) -> Result<tools::Answer, Failure> {
+    let root = Path::new(root);
+    Ok(match query {
+        tools::Query::LoopFiles(slug) => tools::Answer::LoopFiles(mirror::files(root, slug)?),
+        tools::Query::FileText((slug, path)) => tools::Answer::FileText(mirror::text(root, slug, path)?),
+        other => return Err(Failure::Unanswered { query: format!("{other:?}") }),
+    })
 }
 
 /// A poisoned lock guards a value that is either whole or rebuilt: a transaction

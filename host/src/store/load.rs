@@ -45,18 +45,26 @@ fn by_key(key: &str) -> String {
     format!("SELECT {PROJECT} FROM project WHERE {key} = ?1 ORDER BY created_at, id LIMIT 1")
 }
 
+/// `None` for a query that the database does not answer.
 pub(super) fn answer(
     db: &Connection,
     project_id: &str,
     root: &str,
     query: &tools::Query,
-) -> Result<tools::Answer, Failure> {
-    Ok(match query {
-        tools::Query::LoopState(slug) => tools::Answer::LoopState(loop_state(db, root, slug)?),
-        tools::Query::LoopSlugs => tools::Answer::LoopSlugs(slugs(db, root)?),
-        tools::Query::LoopList(filter) => tools::Answer::LoopList(page(db, project_id, filter)?),
-        tools::Query::Memories(id) => tools::Answer::Memories(memories(db, id)?),
-    })
+) -> Result<Option<tools::Answer>, Failure> {
+    use tools::{Answer, Query};
+    Ok(Some(match query {
+        Query::LoopState(slug) => Answer::LoopState(loop_state(db, root, slug)?),
+        Query::LoopSlugs => Answer::LoopSlugs(slugs(db, root)?),
+        Query::LoopList(filter) => Answer::LoopList(page(db, project_id, filter)?),
+        Query::Memories(id) => Answer::Memories(memories(db, id)?),
+        Query::RecentEvents((id, limit)) => Answer::RecentEvents(recent_events(db, id, *limit)?),
+        Query::Proofs(id) => Answer::Proofs(proofs(db, id)?),
+        Query::Timeline(id) => Answer::Timeline(events_after(db, id, 0, usize::MAX)?),
+        Query::SlowestSteps((id, limit)) => Answer::SlowestSteps(slowest_steps(db, id, *limit)?),
+        Query::Documents(id) => Answer::Documents(documents(db, id)?),
+        Query::LoopFiles(_) | Query::FileText(_) => return Ok(None),
+    }))
 }
 
 pub(super) fn loop_state(
@@ -133,6 +141,40 @@ pub(super) fn events_after(
     let after = i64::try_from(after).unwrap_or(i64::MAX);
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     all(db, &SQL, [key, after, limit], read)
+}
+
+fn recent_events(db: &Connection, id: &str, limit: u32) -> Result<Vec<model::Event>, Failure> {
+    static SQL: LazyLock<String> = LazyLock::new(|| children::<model::Event>("ORDER BY seq DESC LIMIT ?2"));
+    let mut events = all(db, &SQL, [loop_key(db, id)?, limit.into()], read)?;
+    events.reverse();
+    Ok(events)
+}
+
+fn proofs(db: &Connection, id: &str) -> Result<Vec<model::Event>, Failure> {
+    static SQL: LazyLock<String> =
+        LazyLock::new(|| children::<model::Event>("AND evidence IS NOT NULL ORDER BY seq"));
+    all(db, &SQL, [loop_key(db, id)?], read)
+}
+
+fn slowest_steps(db: &Connection, id: &str, limit: u32) -> Result<Vec<model::Step>, Failure> {
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        children::<model::Step>("AND ended_at IS NOT NULL ORDER BY ended_at - started_at DESC, seq LIMIT ?2")
+    });
+    all(db, &SQL, [loop_key(db, id)?, limit.into()], read)
+}
+
+fn documents(db: &Connection, id: &str) -> Result<Vec<model::DocumentHead>, Failure> {
+    let sql = "SELECT path, revision, bytes, at FROM loop_document AS head WHERE loop_id = ?1 \
+               AND revision = (SELECT max(revision) FROM loop_document \
+                               WHERE loop_id = head.loop_id AND path = head.path) ORDER BY path";
+    all(db, sql, [id], |row| {
+        Ok(model::DocumentHead {
+            path: row.get(0)?,
+            rev: row.get(1)?,
+            bytes: u64::try_from(row.get::<_, i64>(2)?).unwrap_or(0),
+            updated_at: row.get(3)?,
+        })
+    })
 }
 
 /// Returns the number that a loop's rows carry.

@@ -203,7 +203,8 @@ impl<'a> Tx<'a> {
         self.change(|| apply::register_project(self.db, project, root, at))
     }
 
-    /// Answers what a decision asks, for the project `project_id` in `root`.
+    /// Answers what a decision asks, for the project `project_id` in `root`; `None`
+    /// for what is not in the database.
     ///
     /// # Errors
     /// [`StoreError::UnknownLoop`] for the lessons of a loop that does not exist.
@@ -212,7 +213,7 @@ impl<'a> Tx<'a> {
         project_id: &str,
         root: &str,
         query: &tools::Query,
-    ) -> Result<tools::Answer, StoreError> {
+    ) -> Result<Option<tools::Answer>, StoreError> {
         self.at(load::answer(self.db, project_id, root, query))
     }
 

@@ -1,6 +1,8 @@
 //! States to render: a few fixed ones, and random hostile text.
 
-use crate::model::{Block, Event, Loop, LoopState, Marks, Memory, NowPointer, Phase, StepQuality, Task};
+use crate::model::{
+    Block, Event, Loop, LoopState, Marks, Memory, NowPointer, Phase, Step, StepQuality, StepTotal, Task,
+};
 use proptest::prelude::*;
 
 /// 2026-08-18T09:12:00.000Z
@@ -189,7 +191,46 @@ pub fn rich() -> LoopState {
         Task { depends_on: vec!["T1".to_owned(), "T3".to_owned()], ..task(3, "T4", "Logout", "pending") },
         task(4, "T5", "- [x] done — **complete**", "waiting-for-moon"),
     ];
+    state.tasks[0].completed_at = Some(CREATED + 4_000_000);
+    state.totals = vec![
+        total(None, "plan", 1, 45_300, 45_000),
+        total(Some("T1"), "build", 5, 3_725_000, 2_400_000),
+        total(Some("T3"), "build", 2, 900, 120),
+    ];
+    state.open_step = Some(running_step());
     state
+}
+
+/// A step that has not come back.
+pub fn running_step() -> Step {
+    Step {
+        seq: 9,
+        task: text("T3"),
+        phase: "build".to_owned(),
+        agent: "code-reviewer-loop".to_owned(),
+        step: "review".to_owned(),
+        attempt: 1,
+        started_at: CREATED + 5_400_000,
+        agent_returned_at: None,
+        outcome: None,
+        ended_at: None,
+        ended_by: None,
+        source: "live".to_owned(),
+    }
+}
+
+fn total(task: Option<&str>, phase: &str, closed: u32, wall_ms: u64, agent_ms: u64) -> StepTotal {
+    StepTotal {
+        task: task.map(str::to_owned),
+        phase: phase.to_owned(),
+        opened: closed,
+        closed,
+        wall_ms,
+        agent_ms,
+        orchestrator_ms: wall_ms - agent_ms,
+        unattributed_ms: 0,
+        first_started_at: CREATED + 60_000,
+    }
 }
 
 /// A loop of that many tasks, each depending on the one before.
@@ -204,6 +245,7 @@ pub fn many_tasks(count: u32) -> LoopState {
             ..task(n, &format!("T{n}"), &format!("Part {n} of the work"), statuses[n as usize % 7])
         })
         .collect();
+    state.totals = state.tasks.iter().map(|t| total(Some(&t.taskid), "build", 3, 600_000, 480_000)).collect();
     state
 }
 

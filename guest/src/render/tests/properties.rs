@@ -1,9 +1,12 @@
 //! Whatever a state holds, parsers find in its views exactly what it has.
 
+use super::fixtures::running_step;
 use super::fixtures::{CREATED, fresh, hostile, rich, task};
 use super::reading::{Found, bold, header, visible, visible_lines, with_gfm, with_pulldown};
-use crate::model::{Block, Event, Loop, LoopState, Memory, NowPointer, Phase, Task};
+use crate::model::{Block, Event, Loop, LoopState, Memory, NowPointer, Phase, Step, StepTotal, Task};
+use crate::plan::same_id;
 use crate::render::{lessons_page, log_lines, loop_page, timestamp};
+use crate::timing::duration;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -111,6 +114,89 @@ fn expected_loop_page(state: &LoopState) -> Vec<Found> {
             }
         }
         page.push(Found::Item(Some(task.status == "complete"), text));
+    }
+    page.extend(expected_timings(state));
+    page
+}
+
+/// Sums stated anew, over the totals as they are.
+fn expected_timings(state: &LoopState) -> Vec<Found> {
+    let totals = &state.totals;
+    let sum = |pick: &dyn Fn(&StepTotal) -> bool| {
+        let of = |f: fn(&StepTotal) -> u64| totals.iter().filter(|t| pick(t)).map(f).sum::<u64>();
+        [
+            of(|t| t.closed.into()),
+            of(|t| t.wall_ms),
+            of(|t| t.agent_ms),
+            of(|t| t.orchestrator_ms),
+            of(|t| t.unattributed_ms),
+        ]
+    };
+    let all = sum(&|_| true);
+    let mut page = vec![Found::Heading(2, "Timings".to_owned())];
+    page.push(Found::Paragraph(if all[0] == 0 {
+        "no closed steps yet".to_owned()
+    } else {
+        format!(
+            "{} closed steps, {} in all: agents {}, orchestrator {}, unattributed {}",
+            all[0],
+            duration(all[1]),
+            duration(all[2]),
+            duration(all[3]),
+            duration(all[4])
+        )
+    }));
+    if let Some(step) = &state.open_step {
+        let task = step.task.as_deref().map_or("the loop".to_owned(), visible);
+        page.push(Found::Item(
+            None,
+            format!("running: {task} · {} · {}", visible(&step.agent), visible(&step.step)),
+        ));
+    }
+    if all[0] == 0 {
+        return page;
+    }
+    let row = |key: &str, [steps, wall, agent, orchestrator, rest]: [u64; 5], clock: Option<u64>| {
+        let plural = if steps == 1 { "" } else { "s" };
+        let (wall, agent) = (duration(wall), duration(agent));
+        Found::Item(
+            None,
+            format!(
+                "{key}: {wall} · {steps} step{plural} · agents {agent} · orchestrator {} · unattributed {}{}",
+                duration(orchestrator),
+                duration(rest),
+                clock.map(|ms| format!(" · from start to completion {}", duration(ms))).unwrap_or_default()
+            ),
+        )
+    };
+    let mut phases: Vec<_> = totals.iter().map(|t| (t.first_started_at, t.phase.clone())).collect();
+    phases.sort();
+    let mut seen = Vec::new();
+    phases.retain(|(_, phase)| {
+        let new = !seen.contains(phase);
+        seen.push(phase.clone());
+        new
+    });
+    page.push(Found::Heading(3, "By phase".to_owned()));
+    for (_, phase) in phases {
+        let sums = sum(&|t| t.phase == phase);
+        if sums[0] > 0 {
+            page.push(row(&visible(&phase), sums, None));
+        }
+    }
+    page.push(Found::Heading(3, "By task".to_owned()));
+    let own = sum(&|t| t.task.is_none());
+    if own[0] > 0 {
+        page.push(row("the loop", own, None));
+    }
+    for task in &state.tasks {
+        let sums = sum(&|t| t.task.as_ref() == Some(&task.taskid));
+        if sums[0] > 0 {
+            let of_task = totals.iter().filter(|t| t.task.as_ref() == Some(&task.taskid));
+            let first = of_task.map(|t| t.first_started_at).min();
+            let clock = task.completed_at.zip(first).map(|(end, start)| (end - start).unsigned_abs());
+            page.push(row(&visible(&task.taskid), sums, clock));
+        }
     }
     page
 }
@@ -286,6 +372,8 @@ prop_compose! {
         phases in vec((hostile(), hostile()), 0..4),
         tasks in vec(any_task(), 0..4),
         times in any::<(i64, i64)>(),
+        steps in vec((hostile(), 0_u32..3, 0_u64..100_000_000), 0..4),
+        running in option::of((option::of(hostile()), hostile(), hostile())),
     ) -> LoopState {
         let mut state = fresh();
         let mut fields = fields.into_iter();
@@ -311,8 +399,39 @@ prop_compose! {
             .map(|(phase, status)| Phase { phase, status, updated_at: 0 })
             .collect();
         state.tasks = tasks;
+        state.totals = any_totals(&state, steps);
+        state.open_step = running.map(|(task, agent, step)| Step { task, agent, step, ..running_step() });
         state
     }
+}
+
+/// Totals of the loop and of its first tasks, each in a phase of its own.
+fn any_totals(state: &LoopState, steps: Vec<(String, u32, u64)>) -> Vec<StepTotal> {
+    let mut keys: Vec<Option<String>> = vec![None];
+    for task in &state.tasks {
+        let known = |key: &Option<String>| key.as_ref().is_some_and(|k| same_id(k, &task.taskid));
+        if !keys.iter().any(known) {
+            keys.push(Some(task.taskid.clone()));
+        }
+    }
+    let mut totals: Vec<StepTotal> = Vec::new();
+    for ((task, (phase, closed, ms)), n) in keys.into_iter().zip(steps).zip(1..) {
+        if totals.iter().all(|t| t.phase != phase) {
+            let agent_ms = if closed == 0 { 0 } else { ms / 2 };
+            totals.push(StepTotal {
+                task,
+                phase,
+                opened: closed + 1,
+                closed,
+                wall_ms: if closed == 0 { 0 } else { ms },
+                agent_ms,
+                orchestrator_ms: agent_ms / 3,
+                unattributed_ms: 7,
+                first_started_at: n,
+            });
+        }
+    }
+    totals
 }
 
 prop_compose! {

@@ -142,6 +142,9 @@ CREATE TABLE event (
   PRIMARY KEY (loop_key, seq)
 ) STRICT, WITHOUT ROWID;
 
+-- The events that prove something, for the audit: few among many.
+CREATE INDEX event_proof ON event (loop_key, seq) WHERE evidence IS NOT NULL;
+
 CREATE TABLE step (
   loop_key          INTEGER NOT NULL REFERENCES loop ON DELETE CASCADE,
   seq               INTEGER NOT NULL,

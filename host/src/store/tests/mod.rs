@@ -64,7 +64,7 @@ fn create(tx: &Tx<'_>, the_loop: &model::Loop) {
 fn slugs(store: &mut Store) -> Vec<String> {
     let tx = store.read().unwrap();
     match tx.answer(PROJECT, ROOT, &tools::Query::LoopSlugs).unwrap() {
-        tools::Answer::LoopSlugs(slugs) => slugs,
+        Some(tools::Answer::LoopSlugs(slugs)) => slugs,
         other => panic!("another query's answer: {other:?}"),
     }
 }

@@ -290,7 +290,7 @@ fn a_list_has_the_loops_of_all_roots_newest_first() {
     let page = |include_finished, limit, offset| {
         let filter = tools::LoopFilter { include_finished, limit, offset };
         match tx.answer(PROJECT, ROOT, &tools::Query::LoopList(filter)).unwrap() {
-            tools::Answer::LoopList(page) => page,
+            Some(tools::Answer::LoopList(page)) => page,
             other => panic!("another query's answer: {other:?}"),
         }
     };
