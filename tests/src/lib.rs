@@ -76,6 +76,14 @@ impl World {
         world
     }
 
+    /// The same world, whose servers keep to themselves what a test expects them to
+    /// complain about.
+    #[must_use]
+    pub fn quiet(mut self) -> World {
+        self.env.push(("LOOP_STATE_LOG".into(), "off".into()));
+        self
+    }
+
     /// Moves the clock.
     ///
     /// # Panics

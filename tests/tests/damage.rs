@@ -143,8 +143,7 @@ fn what_stands_in_the_way_is_told_and_nothing_is_written_elsewhere() {
         ("the loop's folder leads outside", 0, |at, outside| symlink(outside, at).expect("a link")),
         ("the loop's folder is a file", 0, |at, _| fs::write(at, "mine").expect("a file")),
     ];
-    let mut world = World::new();
-    world.env.push(("LOOP_STATE_LOG".into(), "off".into()));
+    let world = World::new().quiet();
     let outside = world.top().join("outside");
     fs::create_dir(&outside).expect("a folder");
     fs::write(outside.join("secret"), "keep").expect("a file");
