@@ -364,6 +364,11 @@ impl Client {
         self.input = None;
     }
 
+    /// Hands out the server's input, for a thread that writes by itself.
+    pub fn take_input(&mut self) -> Option<ChildStdin> {
+        self.input.take()
+    }
+
     /// Closes the end at which the server's output is read.
     pub fn close_output(&mut self) {
         self.output = None;

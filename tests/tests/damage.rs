@@ -241,24 +241,41 @@ fn fresh(database: &Path, batch: &str) {
 #[test]
 fn a_database_that_is_not_ours_is_refused_and_left_alone() {
     let cases: &[(&str, Spoil, &[&str])] = &[
-        ("a newer one", |db| sql(db, "PRAGMA user_version = 99"), &["schema version 99", "newer", "left as it is"]),
+        (
+            "a newer one",
+            |db| sql(db, "PRAGMA user_version = 99"),
+            &["schema version 99", "newer", "left as it is"],
+        ),
         (
             "a newer one with what we do not know",
-            |db| sql(db, "ALTER TABLE task ADD COLUMN owner TEXT NOT NULL DEFAULT ''; PRAGMA user_version = 2"),
+            |db| {
+                sql(db, "ALTER TABLE task ADD COLUMN owner TEXT NOT NULL DEFAULT ''; PRAGMA user_version = 2")
+            },
             &["schema version 2", "newer", "left as it is"],
         ),
-        ("a version below all", |db| sql(db, "PRAGMA user_version = -1"), &["schema version -1", "left as it is"]),
+        (
+            "a version below all",
+            |db| sql(db, "PRAGMA user_version = -1"),
+            &["schema version -1", "left as it is"],
+        ),
         ("no version", |db| sql(db, "PRAGMA user_version = 0"), &["schema version 0", "left as it is"]),
         (
             "another program's",
             |db| fresh(db, "PRAGMA application_id = 77; CREATE TABLE bill (n); INSERT INTO bill VALUES (1)"),
             &["another program", "left as it is"],
         ),
-        ("one that no one owns", |db| fresh(db, "CREATE TABLE loop (id)"), &["another program", "left as it is"]),
+        (
+            "one that no one owns",
+            |db| fresh(db, "CREATE TABLE loop (id)"),
+            &["another program", "left as it is"],
+        ),
         ("text", |db| fs::write(db, "loops: none\n").expect("a file"), &["not a database", "left as it is"]),
         (
             "noise",
-            |db| fs::write(db, (0..9_000_u32).map(|n| (n * 7 % 251) as u8).collect::<Vec<_>>()).expect("a file"),
+            |db| {
+                fs::write(db, (0..9_000_u32).map(|n| (n * 7 % 251) as u8).collect::<Vec<_>>())
+                    .expect("a file")
+            },
             &["not a database", "left as it is"],
         ),
         ("one byte", |db| fs::write(db, "x").expect("a file"), &["not a database", "left as it is"]),
@@ -274,10 +291,14 @@ fn a_database_that_is_not_ours_is_refused_and_left_alone() {
             },
             &["damaged"],
         ),
-        ("a folder", |db| {
-            fs::remove_file(db).expect("the old one");
-            fs::create_dir(db).expect("a folder");
-        }, &["is a folder, not a database file"]),
+        (
+            "a folder",
+            |db| {
+                fs::remove_file(db).expect("the old one");
+                fs::create_dir(db).expect("a folder");
+            },
+            &["is a folder, not a database file"],
+        ),
     ];
     for (what, spoil, words) in cases {
         let world = World::new();
@@ -346,7 +367,8 @@ fn a_database_that_is_deleted_under_a_running_server_is_not_written_into_the_voi
     fs::remove_dir_all(world.state()).expect("the state folder");
     let refusal = client.refused("event_append", json!({ "event": "lost?" }));
     assert!(refusal.contains("loop not found"), "{refusal}");
-    let mut file = fs::OpenOptions::new().append(true).open(world.folder(SLUG).join("loop.md")).expect("a view");
+    let mut file =
+        fs::OpenOptions::new().append(true).open(world.folder(SLUG).join("loop.md")).expect("a view");
     file.write_all(b"note of mine\n").expect("a note");
     let reply: Value = client.ok("loop_init", json!({ "goal": "anew" }));
     assert!(reply.get("reused").is_none(), "{reply}");

@@ -115,7 +115,9 @@ fn soak_eight_processes_on_one_loop_lose_and_double_nothing() {
     assert_eq!(bumps, sum(|t| t.bumped), "events of the shared counter");
     let probes = stored.iter().filter_map(|e| e.what.strip_prefix("probe "));
     let told = tallies.iter().flat_map(|t| &t.notes).map(String::as_str);
-    assert!(probes.clone().collect::<BTreeSet<_>>().iter().copied().eq(told.clone().collect::<BTreeSet<_>>()));
+    assert!(
+        probes.clone().collect::<BTreeSet<_>>().iter().copied().eq(told.clone().collect::<BTreeSet<_>>())
+    );
     assert_eq!(probes.count(), told.count(), "an event twice");
     let kept = lessons(&world, SLUG);
     assert_no_gap(kept.iter().map(|(seq, _)| *seq));
@@ -200,8 +202,7 @@ fn soak_a_kill_at_any_instant_loses_nothing_that_was_acknowledged() {
         let known = (events(&world, SLUG).len(), lessons(&world, SLUG).len());
         let mut traces = Vec::new();
         for n in 0..60 {
-            let (tool, arguments, trace) =
-                streamed_call(&mut chance, &format!("{round}-{n}"), &mut skipped);
+            let (tool, arguments, trace) = streamed_call(&mut chance, &format!("{round}-{n}"), &mut skipped);
             let message = client.message(tool, arguments);
             client.send(&message);
             traces.push(trace);
@@ -249,7 +250,7 @@ fn soak_a_kill_at_any_instant_loses_nothing_that_was_acknowledged() {
         assert_eq!(task["retries"], bumps, "the counter");
         torn += usize::from(held > acknowledged || left.contains_key(".tmp-view"));
     }
-    println!("{torn} kills met a call half done");
+    eprintln!("{torn} kills met a call half done");
 }
 
 /// Twelve first starts on an empty state folder; returns when all have answered.

@@ -87,7 +87,11 @@ fn arguments_that_stray_are_understood_or_named() {
             Refuse(&["`counter`", "\"tries\"", "retries, security_rounds, review_rounds"]),
         ),
         ("loop_list", json!({ "includeFinished": "true" }), Pass(json!({}))),
-        ("loop_list", json!({ "includeFinished": "perhaps" }), Refuse(&["`includeFinished`", "true or false"])),
+        (
+            "loop_list",
+            json!({ "includeFinished": "perhaps" }),
+            Refuse(&["`includeFinished`", "true or false"]),
+        ),
         ("loop_list", json!({ "includeFinished": null, "limit": "1" }), Pass(json!({}))),
         ("loop_list", json!({ "limit": -1 }), Refuse(&["`limit`", "-1"])),
         ("loop_get", json!({ "limit": 1.0, "offset": "0" }), Pass(json!({}))),
@@ -98,14 +102,18 @@ fn arguments_that_stray_are_understood_or_named() {
             json!({ "taskid": "T1", "status": "issue-open", "issue": 12 }),
             Pass(json!({ "to": "issue-open" })),
         ),
+        ("loop_setField", json!({ "field": "f_unresolved_pr", "value": "3" }), Pass(json!({ "value": 3 }))),
+        ("loop_setField", json!({ "field": "f_unresolved_pr", "value": -3 }), Refuse(&["value", "-3"])),
         (
             "loop_setField",
-            json!({ "field": "f_unresolved_pr", "value": "3" }),
-            Pass(json!({ "value": 3 })),
+            json!({ "field": "f_unresolved_pr", "value": null }),
+            Pass(json!({ "value": null })),
         ),
-        ("loop_setField", json!({ "field": "f_unresolved_pr", "value": -3 }), Refuse(&["value", "-3"])),
-        ("loop_setField", json!({ "field": "f_unresolved_pr", "value": null }), Pass(json!({ "value": null }))),
-        ("loop_setField", json!({ "field": "mode", "value": "fast" }), Refuse(&["value", "fast", "standard"])),
+        (
+            "loop_setField",
+            json!({ "field": "mode", "value": "fast" }),
+            Refuse(&["value", "fast", "standard"]),
+        ),
         ("loop_setField", json!({ "field": "mode", "value": null }), Refuse(&["mode", "null"])),
         ("loop_setField", json!({ "field": "legal" }), Refuse(&["missing required argument `value`"])),
         ("event_append", json!({ "event": "probe", "nota": "x" }), Refuse(&["`nota`", "`note`"])),
@@ -173,7 +181,12 @@ fn texts_are_kept_whole_up_to_their_limit_and_refused_beyond() {
     let cases = [
         ("loop_init", json!({ "loopSlug": "x", "goal": "g".repeat(over) }), "goal", over),
         ("event_append", json!({ "event": "probe", "note": "n".repeat(10 << 20) }), "note", 10 << 20),
-        ("memory_append", json!({ "agent": "a", "note": "é".repeat(TEXT_MAX / 2 + 1) }), "note", TEXT_MAX + 2),
+        (
+            "memory_append",
+            json!({ "agent": "a", "note": "é".repeat(TEXT_MAX / 2 + 1) }),
+            "note",
+            TEXT_MAX + 2,
+        ),
         (
             "tasks_derive",
             json!({ "tasks": [{ "taskid": "T9", "title": "t".repeat(over) }] }),
@@ -192,7 +205,8 @@ fn texts_are_kept_whole_up_to_their_limit_and_refused_beyond() {
         let said = refusal.contains(&format!("`{key}` is {bytes} bytes")) && refusal.contains("nothing was");
         assert!(said, "{tool}: {refusal}");
     }
-    let refusal = client.refused("task_setStatus", json!({ "taskid": "T".repeat(5_000), "status": "skipped" }));
+    let refusal =
+        client.refused("task_setStatus", json!({ "taskid": "T".repeat(5_000), "status": "skipped" }));
     assert!(refusal.contains("1 to 64 characters") && refusal.len() < 1_000, "{refusal}");
     look::assert_same(&before, &look::rows(&world.database()), "rows");
 
@@ -209,7 +223,8 @@ fn texts_are_kept_whole_up_to_their_limit_and_refused_beyond() {
 fn many_tasks_are_answered_in_parts_and_too_many_refused_whole() {
     let world = World::new();
     let mut client = world.client_with_loop();
-    let task = |n: usize| json!({ "taskid": format!("T{n}"), "title": "t", "description": "d".repeat(4_000) });
+    let task =
+        |n: usize| json!({ "taskid": format!("T{n}"), "title": "t", "description": "d".repeat(4_000) });
     let tasks: Vec<_> = (1..=400).map(task).collect();
     let created = bounded(&mut client, "tasks_derive", json!({ "tasks": tasks }));
     assert_eq!(created["created"].as_array().map(Vec::len), Some(400));
@@ -286,9 +301,42 @@ fn slugs_are_names_that_every_system_takes() {
     let untouched = look::files(world.top());
     let long = "a".repeat(65);
     let bad = [
-        "", " ", "..", ".", "a/b", "/etc", "../x", "a\\b", "-rf", "a-", "a--b", "%2e%2e", "a\0b", "A", "a b", "a.",
-        "a_b", "con", "nul", "aux", "com1", "lpt9", "prn", "a:b", "a?b", "a*b", "a\"b", "x\n", "é", "𝐚", long.as_str(),
-        &"가".repeat(64), ".git", "~", "a\u{202e}b", "CON",
+        "",
+        " ",
+        "..",
+        ".",
+        "a/b",
+        "/etc",
+        "../x",
+        "a\\b",
+        "-rf",
+        "a-",
+        "a--b",
+        "%2e%2e",
+        "a\0b",
+        "A",
+        "a b",
+        "a.",
+        "a_b",
+        "con",
+        "nul",
+        "aux",
+        "com1",
+        "lpt9",
+        "prn",
+        "a:b",
+        "a?b",
+        "a*b",
+        "a\"b",
+        "x\n",
+        "é",
+        "𝐚",
+        long.as_str(),
+        &"가".repeat(64),
+        ".git",
+        "~",
+        "a\u{202e}b",
+        "CON",
     ];
     for slug in bad {
         let refusal = client.refused("loop_init", json!({ "loopSlug": slug, "goal": "x" }));
@@ -315,9 +363,38 @@ fn task_ids_are_names_that_every_system_takes() {
     let before = look::rows(&world.database());
     let long = "T".repeat(65);
     for id in [
-        "", "  ", "..", ".", "a/b", "../x", "a\\b", "-a", ".a", "_a", "x.", "a b", "a:b", "a?b", "a*b", "a\"b", "#1",
-        "@a", "con", "CON", "nul", "aux.md", "com1", "lpt9.txt", "prn.", "T1: x", "a\0", "é", "T1\nT2", long.as_str(),
-        &"T".repeat(256), "a\u{200b}",
+        "",
+        "  ",
+        "..",
+        ".",
+        "a/b",
+        "../x",
+        "a\\b",
+        "-a",
+        ".a",
+        "_a",
+        "x.",
+        "a b",
+        "a:b",
+        "a?b",
+        "a*b",
+        "a\"b",
+        "#1",
+        "@a",
+        "con",
+        "CON",
+        "nul",
+        "aux.md",
+        "com1",
+        "lpt9.txt",
+        "prn.",
+        "T1: x",
+        "a\0",
+        "é",
+        "T1\nT2",
+        long.as_str(),
+        &"T".repeat(256),
+        "a\u{200b}",
     ] {
         let refusal = client.refused("tasks_derive", json!({ "tasks": [{ "taskid": id, "title": "x" }] }));
         let said = refusal.contains("`tasks[0].taskid`")
@@ -326,8 +403,19 @@ fn task_ids_are_names_that_every_system_takes() {
     }
     look::assert_same(&before, &look::rows(&world.database()), "rows");
     // Words that YAML, JSON or a plan could take for something else are names like any other.
-    let good =
-        ["yes", "null", "1e3", "2026-08-18", "T".repeat(64).leak(), " T1 ", "a.b_c-d", "true", "0", "com10", "no"];
+    let good = [
+        "yes",
+        "null",
+        "1e3",
+        "2026-08-18",
+        "T".repeat(64).leak(),
+        " T1 ",
+        "a.b_c-d",
+        "true",
+        "0",
+        "com10",
+        "no",
+    ];
     let tasks: Vec<_> = good.iter().map(|id| json!({ "taskid": id, "title": "x" })).collect();
     let created = client.ok("tasks_derive", json!({ "tasks": tasks }));
     let kept: Vec<_> = good.iter().map(|id| json!(id.trim())).collect();
@@ -349,10 +437,36 @@ fn a_long_path_and_texts_of_every_kind_come_through() {
     world.args = vec!["--project-root".into(), deep.clone().into()];
     let mut client = world.client();
     let texts = [
-        "a | b | c", r"x \| y", r"ends with \", "`a|b`", "l1\nl2\r\nl3\rl4", "a\u{2028}b\u{2029}c", "a\tb", "[ ]",
-        "- [x] done", "1. x", "> q", "***", "---", "<b>", "</details>", "<!--", "&amp;", "[t](javascript:x)",
-        "\u{1b}[2J", "\u{1b}]0;pwn\u{7}", "\0", "\u{7f}", "\u{9b}", "\u{202e}abc", "\u{2066}x\u{200b}", "👨‍👩‍👧‍👦 🇨🇿",
-        "مرحبا שלום", "# T1: x", "- status: done", "```",
+        "a | b | c",
+        r"x \| y",
+        r"ends with \",
+        "`a|b`",
+        "l1\nl2\r\nl3\rl4",
+        "a\u{2028}b\u{2029}c",
+        "a\tb",
+        "[ ]",
+        "- [x] done",
+        "1. x",
+        "> q",
+        "***",
+        "---",
+        "<b>",
+        "</details>",
+        "<!--",
+        "&amp;",
+        "[t](javascript:x)",
+        "\u{1b}[2J",
+        "\u{1b}]0;pwn\u{7}",
+        "\0",
+        "\u{7f}",
+        "\u{9b}",
+        "\u{202e}abc",
+        "\u{2066}x\u{200b}",
+        "👨‍👩‍👧‍👦 🇨🇿",
+        "مرحبا שלום",
+        "# T1: x",
+        "- status: done",
+        "```",
     ];
     for (n, text) in texts.iter().enumerate() {
         let slug = format!("t{n}");
@@ -364,7 +478,10 @@ fn a_long_path_and_texts_of_every_kind_come_through() {
             value["loopSlug"] = json!(slug);
             value
         };
-        client.ok("tasks_derive", at(json!({ "tasks": [{ "taskid": "T1", "title": said, "description": text }] })));
+        client.ok(
+            "tasks_derive",
+            at(json!({ "tasks": [{ "taskid": "T1", "title": said, "description": text }] })),
+        );
         client.ok("memory_append", at(json!({ "agent": said, "note": said })));
         client.ok("now_set", at(json!({ "task": "T1", "agent": said, "step": said })));
         let reply = client.ok("event_append", at(json!({ "event": said, "note": text })));

@@ -252,7 +252,13 @@ fn the_project_is_flag_variable_or_directory_and_never_a_bare_root() {
         row("/ with a flag", top, Some(project), None, Created(project, "--project-root")),
         row("/ with a variable", top, None, Some(project), Created(project, "LOOP_STATE_PROJECT_ROOT")),
         row("flag before variable", top, Some(project), Some(other), Created(project, "--project-root")),
-        row("variable before directory", other, None, Some(link), Created(project, "LOOP_STATE_PROJECT_ROOT")),
+        row(
+            "variable before directory",
+            other,
+            None,
+            Some(link),
+            Created(project, "LOOP_STATE_PROJECT_ROOT"),
+        ),
         row("a relative flag", project, Some(|_| "../other".into()), None, Created(other, "--project-root")),
         row("an empty variable", project, None, Some(empty), Created(project, "working directory")),
         row("an empty flag", project, Some(empty), None, Refused(&["--project-root is empty"])),
@@ -301,10 +307,14 @@ fn the_project_is_flag_variable_or_directory_and_never_a_bare_root() {
                 let reply = client.ok("loop_init", json!({ "goal": "x" }));
                 assert_eq!(reply["project"]["root_from"], named_by, "{what}");
                 let root = root(&world).canonicalize().expect("a root");
-                assert_eq!(client.ok("loop_get", json!({}))["loop"]["project_root"], root.to_str().expect("UTF-8"));
+                assert_eq!(
+                    client.ok("loop_get", json!({}))["loop"]["project_root"],
+                    root.to_str().expect("UTF-8")
+                );
                 let top = world.top().canonicalize().expect("a top");
                 let inside = format!("{}/.projects/", root.strip_prefix(&top).expect("below").display());
-                let new: Vec<_> = outside_state(&world).into_keys().filter(|k| !before.contains_key(k)).collect();
+                let new: Vec<_> =
+                    outside_state(&world).into_keys().filter(|k| !before.contains_key(k)).collect();
                 assert!(!new.is_empty() && new.iter().all(|k| k.starts_with(&inside)), "{what}: {new:?}");
             }
         }

@@ -98,7 +98,10 @@ fn play(s: &mut Session) {
     s.call("task_complete", json!({ "taskid": "T2b", "mergeEvidence": "2b3c4d5" }));
     s.call("task_setStatus", json!({ "taskid": "T2a", "status": "blocked" }));
     s.call("loop_setAwaitingUser", json!({ "awaiting": "Is the form still wanted?" }));
-    s.call("memory_append", json!({ "agent": "git-loop", "note": "Ask early.\n# Not late.", "taskid": "T2a" }));
+    s.call(
+        "memory_append",
+        json!({ "agent": "git-loop", "note": "Ask early.\n# Not late.", "taskid": "T2a" }),
+    );
     s.call("task_setStatus", json!({ "taskid": "T2a", "status": "skipped", "note": "not an argument" }));
     s.call("task_setStatus", json!({ "taskid": "T2b", "status": "skipped" }));
     s.call("loop_setAwaitingUser", json!({ "awaiting": null }));
