@@ -14,8 +14,10 @@ help: ## Show what there is
 toolchain: ## Find, or install, what builds the component for wasm32
 	@sh guest/toolchain.sh
 
+# Both packages are named so that the dependencies get the features that the whole
+# workspace gives them: else the tests would build the heavy ones a second time.
 build: toolchain ## Build target/release/loop-state-mcp
-	$(CARGO) build --release --locked -p loop-state-mcp
+	$(CARGO) build --release --locked -p loop-state-mcp -p loop-logic
 
 demo: build ## Play one whole loop against the server and show it
 	@LOOP_STATE_BIN=$(abspath $(BIN)) $(CARGO) run --release --locked -q -p loop-state-tests --bin demo
@@ -26,7 +28,7 @@ test: build ## Run everything that CI runs
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --locked --workspace --no-deps --document-private-items
 	$(CARGO) test --release --locked --workspace
 	LOOP_STATE_BIN=$(abspath $(BIN)) $(CARGO) test --release --locked --manifest-path tests/rmcp-client/Cargo.toml --target-dir $(dir $(BIN))../rmcp-client
-	LOOP_STATE_BIN=$(abspath $(BIN)) $(CARGO) run --release --locked -q -p loop-state-tests --bin demo -- --quiet
+	$(dir $(BIN))demo --quiet
 
 bench: build ## Measure against the floor; prints a table of ratios
 	$(CARGO) bench --locked -p loop-logic

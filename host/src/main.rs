@@ -11,6 +11,9 @@ use loop_state_mcp::mcp::{self, Profile};
 use loop_state_mcp::repo::{ProjectRoot, Surroundings};
 use loop_state_mcp::service::{Parts, Seams, Service};
 use loop_state_mcp::store::{Environment, state_dir};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Record-keeper of an AI coding agent's development loop: an MCP server on
 /// standard input and output.
@@ -69,9 +72,17 @@ fn main() -> anyhow::Result<()> {
     std::process::exit(0)
 }
 
-/// Warnings and worse, or what `LOOP_STATE_LOG` asks for; never on standard output.
+/// Where the log's level comes from, e.g. `debug` or `loop_state_mcp=trace,warn`.
+const LOG_VARIABLE: &str = "LOOP_STATE_LOG";
+
+/// Warnings and worse unless asked otherwise; `rmcp` warns of each refused
+/// request, which the client is told anyway.
+const LOG_DEFAULT: &str = "warn,rmcp=error";
+
+/// Logs to standard error; standard output belongs to the protocol.
 fn log_to_stderr() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("LOOP_STATE_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+    let wanted = std::env::var(LOG_VARIABLE).ok().and_then(|wanted| wanted.parse::<Targets>().ok());
+    let filter = wanted.or_else(|| LOG_DEFAULT.parse().ok()).unwrap_or_default();
+    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+    tracing_subscriber::registry().with(layer.with_filter(filter)).init();
 }

@@ -45,6 +45,7 @@ fn facts() -> tools::Facts {
             root_kind: tools::RootKind::Folder,
             key: None,
             evidence: String::new(),
+            loops_folder: ".projects/loops".to_owned(),
         },
         answers: Vec::new(),
     }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::{env, fs, io};
 
+#[allow(dead_code)] // the build script uses the rest
 #[path = "../build/guest.rs"]
 mod guest;
 

@@ -443,10 +443,10 @@ pub fn set_status(args: SetStatus, desk: &mut Desk) -> Done {
     if from == to {
         return stay(open, task, &brought);
     }
-    if to.in_flight() {
-        if let Some(stranded) = in_the_way(&open.state.tasks, task) {
-            return Err(open.refuse_in_flight(taskid, stranded, Some(to)));
-        }
+    if to.in_flight()
+        && let Some(stranded) = in_the_way(&open.state.tasks, task)
+    {
+        return Err(open.refuse_in_flight(taskid, stranded, Some(to)));
     }
     let hops = match check_move(mode, from, to) {
         Ok(hops) => hops,

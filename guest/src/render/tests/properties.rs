@@ -1,7 +1,7 @@
 //! Whatever a state holds, parsers find in its views exactly what it has.
 
 use super::fixtures::{CREATED, fresh, hostile, rich, task};
-use super::reading::{Found, bold, header, visible, visible_lines, with_comrak, with_pulldown};
+use super::reading::{Found, bold, header, visible, visible_lines, with_gfm, with_pulldown};
 use crate::model::{Block, Event, Loop, LoopState, Memory, NowPointer, Phase, Task};
 use crate::render::{lessons_page, log_lines, loop_page, timestamp};
 use proptest::collection::vec;
@@ -180,7 +180,7 @@ fn check_page(page: &str, header_pairs: &[(&str, String)], expected: &[Found]) {
     let pairs: Vec<_> = pairs.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
     assert_eq!(pairs, header_pairs, "{page}");
     assert_eq!(with_pulldown(body), expected, "pulldown-cmark reads\n{page}");
-    assert_eq!(with_comrak(body), expected, "comrak reads\n{page}");
+    assert_eq!(with_gfm(body), expected, "the GFM parser reads\n{page}");
 }
 
 fn check_loop_page(state: &LoopState, version: &str) {

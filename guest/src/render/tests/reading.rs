@@ -1,6 +1,6 @@
 //! What parsers find in a page, and the visible form of a text.
 
-use comrak::nodes::{AstNode, ListType, NodeValue};
+use markdown::mdast::Node;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use saphyr::{LoadableYamlNode, Yaml};
 
@@ -81,53 +81,45 @@ pub fn with_pulldown(body: &str) -> Vec<Found> {
     found
 }
 
-/// Reads a body with comrak and all of GFM, bare links included.
-pub fn with_comrak(body: &str) -> Vec<Found> {
-    let mut options = comrak::Options::default();
-    options.extension.autolink = true;
-    options.extension.strikethrough = true;
-    options.extension.table = true;
-    options.extension.tasklist = true;
-    options.extension.footnotes = true;
-    let arena = comrak::Arena::new();
+/// Reads a body with another parser and all of GFM, bare links included.
+pub fn with_gfm(body: &str) -> Vec<Found> {
+    let root = markdown::to_mdast(body, &markdown::ParseOptions::gfm()).expect("Markdown has no errors");
     let mut found = Vec::new();
-    blocks(comrak::parse_document(&arena, body, &options), &mut found);
+    blocks(&root, &mut found);
     found
 }
 
-fn blocks<'a>(parent: &'a AstNode<'a>, found: &mut Vec<Found>) {
-    for node in parent.children() {
-        let value = node.data.borrow().value.clone();
-        match value {
-            NodeValue::Heading(heading) => found.push(Found::Heading(heading.level.into(), inlines(node))),
-            NodeValue::Paragraph => found.push(match &parent.data.borrow().value {
-                NodeValue::BlockQuote => Found::Quote(inlines(node)),
-                NodeValue::TaskItem(task) => Found::Item(Some(task.symbol.is_some()), inlines(node)),
-                NodeValue::Item(_) => Found::Item(None, inlines(node)),
+fn blocks(parent: &Node, found: &mut Vec<Found>) {
+    for node in parent.children().into_iter().flatten() {
+        match node {
+            Node::Heading(heading) => found.push(Found::Heading(heading.depth.into(), inlines(node))),
+            Node::Paragraph(_) => found.push(match parent {
+                Node::Blockquote(_) => Found::Quote(inlines(node)),
+                Node::ListItem(item) => Found::Item(item.checked, inlines(node)),
                 _ => Found::Paragraph(inlines(node)),
             }),
-            NodeValue::CodeBlock(code) => {
-                assert!(code.fenced && code.info.is_empty(), "{code:?}");
-                found.push(Found::Code(code.literal));
+            Node::Code(code) => {
+                assert!(code.lang.is_none() && code.meta.is_none(), "{code:?}");
+                found.push(Found::Code(format!("{}\n", code.value)));
             }
-            NodeValue::List(list) => {
-                assert_eq!(list.list_type, ListType::Bullet);
+            Node::List(list) => {
+                assert!(!list.ordered);
                 blocks(node, found);
             }
-            NodeValue::BlockQuote | NodeValue::Item(_) | NodeValue::TaskItem(_) => blocks(node, found),
+            Node::Blockquote(_) | Node::ListItem(_) => blocks(node, found),
             other => panic!("unexpected {other:?}"),
         }
     }
 }
 
-fn inlines<'a>(node: &'a AstNode<'a>) -> String {
+fn inlines(node: &Node) -> String {
     let mut text = String::new();
-    for child in node.children() {
-        match &child.data.borrow().value {
-            NodeValue::Text(piece) => text.push_str(piece),
-            NodeValue::Strong => text.push_str(&bold(&inlines(child))),
+    for child in node.children().into_iter().flatten() {
+        match child {
+            Node::Text(piece) => text.push_str(&piece.value),
+            Node::Strong(_) => text.push_str(&bold(&inlines(child))),
             // A bare address may be a link, as long as it shows itself.
-            NodeValue::Link(link) => {
+            Node::Link(link) => {
                 let shown = inlines(child);
                 assert!(link.url.ends_with(&shown), "{link:?} shows {shown}");
                 text.push_str(&shown);
