@@ -27,6 +27,7 @@ test: build ## Run everything that CI runs
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --locked --workspace --no-deps --document-private-items
 	$(CARGO) test --release --locked --workspace
+	LOOP_STATE_BIN=$(abspath $(BIN)) $(CARGO) test --release --locked --manifest-path tests/rmcp-client/Cargo.toml --target-dir $(dir $(BIN))../rmcp-client
 	$(dir $(BIN))demo --quiet
 
 bench: build ## Measure against the floor; prints a table of ratios

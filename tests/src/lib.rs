@@ -2,16 +2,30 @@
 //! client over real pipes, and a few ways to look at what is on disk.
 //!
 //! Nothing in here links the product; it is started as a client would start it.
+//!
+//! | module | does |
+//! |---|---|
+//! | [`chance`] | seeded randomness that says its seed when a test fails |
+//! | [`look`] | what is in a database and in a folder, to be compared |
+//! | [`views`] | whether a folder shows what the database holds |
+
+pub mod chance;
+pub mod look;
+pub mod views;
 
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// The slug that tests use when any will do.
 pub const SLUG: &str = "demo";
+
+/// How long a server may take to end once it should.
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The server's binary: `LOOP_STATE_BIN`, else the one built beside the tests.
 ///
@@ -60,6 +74,14 @@ impl World {
         world.env.push(("LOOP_STATE_TEST_CLOCK".into(), world.clock().into()));
         world.set_clock(ms);
         world
+    }
+
+    /// The same world, whose servers keep to themselves what a test expects them to
+    /// complain about.
+    #[must_use]
+    pub fn quiet(mut self) -> World {
+        self.env.push(("LOOP_STATE_LOG".into(), "off".into()));
+        self
     }
 
     /// Moves the clock.
@@ -167,7 +189,7 @@ impl Default for World {
 pub struct Client {
     child: Child,
     input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+    output: Option<BufReader<ChildStdout>>,
     ids: u64,
 }
 
@@ -181,7 +203,7 @@ impl Client {
     pub fn spawn(command: &mut Command) -> Client {
         let mut child = command.spawn().expect("the server starts");
         let input = child.stdin.take();
-        let output = BufReader::new(child.stdout.take().expect("stdout is piped"));
+        let output = child.stdout.take().map(BufReader::new);
         Client { child, input, output, ids: 0 }
     }
 
@@ -220,8 +242,25 @@ impl Client {
 
     /// Writes one message; false when the server no longer reads.
     pub fn try_send(&mut self, message: &Value) -> bool {
-        let line = format!("{message}\n");
-        self.input.as_mut().is_some_and(|i| i.write_all(line.as_bytes()).is_ok())
+        self.write(format!("{message}\n").as_bytes())
+    }
+
+    /// Writes bytes as they are; false when the server no longer reads.
+    pub fn write(&mut self, bytes: &[u8]) -> bool {
+        self.input.as_mut().is_some_and(|i| i.write_all(bytes).is_ok())
+    }
+
+    /// Reads one line without its end; `None` at the end of the stream, where half
+    /// a line may stand.
+    pub fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        match self.output.as_mut()?.read_line(&mut line) {
+            Ok(n) if n > 0 && line.ends_with('\n') => {
+                line.pop();
+                Some(line)
+            }
+            _ => None,
+        }
     }
 
     /// Reads one message; `None` at the end of the stream.
@@ -230,13 +269,8 @@ impl Client {
     ///
     /// When the line is not JSON.
     pub fn receive(&mut self) -> Option<Value> {
-        let mut line = String::new();
-        match self.output.read_line(&mut line) {
-            Ok(n) if n > 0 && line.ends_with('\n') => {
-                Some(serde_json::from_str(&line).unwrap_or_else(|e| panic!("not JSON ({e}): {line}")))
-            }
-            _ => None,
-        }
+        let line = self.line()?;
+        Some(serde_json::from_str(&line).unwrap_or_else(|e| panic!("not JSON ({e}): {line}")))
     }
 
     /// Sends a request and returns its `result`, or the whole answer when it is an
@@ -330,14 +364,42 @@ impl Client {
         self.input = None;
     }
 
+    /// Hands out the server's input, for a thread that writes by itself.
+    pub fn take_input(&mut self) -> Option<ChildStdin> {
+        self.input.take()
+    }
+
+    /// Closes the end at which the server's output is read.
+    pub fn close_output(&mut self) {
+        self.output = None;
+    }
+
+    /// Waits until the server has ended by itself.
+    ///
+    /// # Panics
+    ///
+    /// When it is still there after [`PATIENCE`].
+    #[track_caller]
+    pub fn wait(&mut self) -> ExitStatus {
+        let started = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child to wait for") {
+                return status;
+            }
+            assert!(started.elapsed() < PATIENCE, "the server does not end");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Closes the input and returns the exit status.
     ///
     /// # Panics
     ///
-    /// When the process cannot be waited for.
-    pub fn end(mut self) -> std::process::ExitStatus {
+    /// When the server does not end.
+    #[track_caller]
+    pub fn end(mut self) -> ExitStatus {
         self.input = None;
-        self.child.wait().expect("a child to wait for")
+        self.wait()
     }
 }
 

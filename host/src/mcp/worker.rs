@@ -61,6 +61,8 @@ pub(super) fn start(backend: Arc<dyn Backend>) -> io::Result<(mpsc::Sender<Job>,
             // Whoever cancelled in the meantime does not wait for it.
             let _ = job.reply.send(reply);
         }
+        // What the backend has open is closed before the process is let go.
+        drop(backend);
         drop(running);
     })?;
     Ok((jobs, AtRest(at_rest)))
