@@ -115,33 +115,52 @@ fn shorten_texts(value: &mut Value, shown: usize) {
     }
 }
 
-/// Takes entries off the longest list until the answer fits.
-fn shorten_lists(mut value: Value, mut length: usize, max: usize) -> String {
-    while length > max {
-        let Some(map) = value.as_object_mut() else { break };
-        let longest = map
-            .iter()
-            .filter_map(|(k, v)| {
-                v.as_array().filter(|a| !a.is_empty()).map(|_| (v.to_string().len(), k.clone()))
-            })
-            .max();
-        let Some((_, key)) = longest else { break };
-        let Some(Value::Array(items)) = map.get_mut(&key) else { break };
-        let mut dropped = 0_u64;
-        // Room for the `more` field itself.
-        while length + 40 > max {
-            let victim = if NEWEST_LAST.contains(&key.as_str()) { 0 } else { items.len().saturating_sub(1) };
-            if items.is_empty() {
-                break;
-            }
-            let item = items.remove(victim);
-            length = length.saturating_sub(item.to_string().chars().count() + 1);
-            dropped += 1;
-        }
-        let before = map.get("more").and_then(Value::as_u64).unwrap_or(0);
-        map.insert("more".to_owned(), json!(before + dropped));
-        length = value.to_string().chars().count();
+/// Takes entries off whichever list is the longest until the answer fits.
+fn shorten_lists(mut value: Value, length: usize, max: usize) -> String {
+    // Room for the `more` field itself.
+    const MORE: usize = 24;
+    struct List {
+        key: String,
+        /// The lengths of the entries, the one that goes first at the end.
+        entries: Vec<usize>,
+        length: usize,
+        dropped: usize,
     }
+    let Some(map) = value.as_object_mut() else { return value.to_string() };
+    let mut lists: Vec<List> = map
+        .iter()
+        .filter_map(|(key, v)| v.as_array().map(|items| (key, items)))
+        .map(|(key, items)| {
+            let mut entries: Vec<_> = items.iter().map(|v| v.to_string().chars().count() + 1).collect();
+            if NEWEST_LAST.contains(&key.as_str()) {
+                entries.reverse();
+            }
+            List { key: key.clone(), length: entries.iter().sum(), entries, dropped: 0 }
+        })
+        .collect();
+    let mut over = (length + MORE).saturating_sub(max);
+    while over > 0 {
+        let longest = lists.iter_mut().max_by_key(|list| list.length);
+        let Some((list, entry)) = longest.and_then(|list| list.entries.pop().map(|entry| (list, entry)))
+        else {
+            break;
+        };
+        list.length -= entry;
+        list.dropped += 1;
+        over = over.saturating_sub(entry);
+    }
+    let mut more = map.get("more").and_then(Value::as_u64).unwrap_or(0);
+    for list in lists {
+        more += list.dropped as u64;
+        if let Some(Value::Array(items)) = map.get_mut(&list.key) {
+            if NEWEST_LAST.contains(&list.key.as_str()) {
+                items.drain(..list.dropped);
+            } else {
+                items.truncate(items.len() - list.dropped);
+            }
+        }
+    }
+    map.insert("more".to_owned(), json!(more));
     value.to_string()
 }
 

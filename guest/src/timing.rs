@@ -3,7 +3,6 @@
 
 use crate::clock::{AGENT_RETURN, BACKFILL, Clocks, Dispatch, EndedBy};
 use crate::model::{Event, LoopState, Step, StepQuality, StepTotal};
-use crate::plan::same_id;
 use crate::timeline::name;
 
 /// The closed steps of a task, a phase, or the loop; milliseconds.
@@ -57,10 +56,7 @@ pub fn report(state: &LoopState) -> Report {
     whole.clock_ms = clock(state.loop_.created_at, state.loop_.finished_at);
 
     let of_task = |key: Option<&str>| {
-        let mine = totals.iter().filter(move |t| match (t.task.as_deref(), key) {
-            (Some(a), Some(b)) => same_id(a, b),
-            (a, b) => a == b,
-        });
+        let mine = totals.iter().filter(move |t| t.task.as_deref() == key);
         (Row::of(key, mine.clone()), mine.map(|t| t.first_started_at).min())
     };
     let mut tasks = Vec::new();
