@@ -135,15 +135,14 @@ impl Argument for String {
 
 /// Declares a text type with a rule of its own.
 macro_rules! text_type {
-    ($(#[$meta:meta])* $name:ident, $takes:expr, $schema:expr, $check:expr) => {
+    ($(#[$meta:meta])* $name:ident, $takes:expr, $check:expr) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct $name(pub String);
 
         impl Argument for $name {
             fn schema() -> Map<String, Value> {
-                #[allow(clippy::redundant_closure_call)]
-                ($schema)(typed("string"))
+                typed("string")
             }
             fn takes() -> String {
                 $takes.to_owned()
@@ -159,7 +158,7 @@ macro_rules! text_type {
 
 text_type!(
     /// Text that says something.
-    Said, "text", |s| s,
+    Said, "text",
     |text: String, key: &str| {
         if is_blank(&text) { Err(ArgumentError::Blank { key: key.to_owned() }) } else { Ok(text) }
     }
@@ -168,7 +167,6 @@ text_type!(
 text_type!(
     /// A loop's slug.
     Slug, "a loop's slug",
-    |mut s: Map<String, Value>| { s.insert("pattern".to_owned(), json!(text::SLUG_PATTERN)); s },
     |text: String, key: &str| {
         if text::is_slug(&text) { Ok(text) } else {
             Err(ArgumentError::Invalid { key: key.to_owned(), got: excerpt(&text), rule: text::SLUG_RULE })
@@ -178,7 +176,7 @@ text_type!(
 
 text_type!(
     /// A task's id.
-    TaskId, "a task's id", |s| s,
+    TaskId, "a task's id",
     |text: String, key: &str| {
         let id = text.trim();
         if id.is_empty() {

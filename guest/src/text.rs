@@ -51,9 +51,6 @@ pub const NAME_MAX: usize = 64;
 pub const SLUG_RULE: &str =
     "1 to 64 characters: words of a-z and 0-9 joined by single hyphens, and no device name of Windows";
 
-/// The same rule as a regular expression, as far as one can say it.
-pub const SLUG_PATTERN: &str = "^[a-z0-9]+(-[a-z0-9]+)*$";
-
 /// Returns whether the text can be a loop's slug.
 pub fn is_slug(text: &str) -> bool {
     text.len() <= NAME_MAX

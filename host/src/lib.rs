@@ -9,8 +9,10 @@
 //! | [`store`] | SQLite: schema, migrations, load, apply | rules, what a status means |
 //! | [`mirror`] | the loop's folder: safe paths, atomic writes | what the views say, SQL |
 //! | [`repo`] | which folder is the project, and which project it is | loops |
+//! | [`cli`] | the commands for people and hooks | SQL, wasm |
 //! | [`mcp`] | JSON-RPC, MCP versions, the stdio transport | loops, tasks |
 pub mod cancel;
+pub mod cli;
 pub mod contract;
 pub mod logic;
 pub mod mcp;

@@ -1,54 +1,19 @@
-//! The command line: without a command it serves MCP on standard input and output.
+//! Starts the parts that the command line asks for.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::io::Write;
 use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Parser;
+use loop_state_mcp::cli::{self, Options};
 use loop_state_mcp::logic::Logic;
-use loop_state_mcp::mcp::{self, Profile};
+use loop_state_mcp::mcp;
 use loop_state_mcp::repo::{ProjectRoot, Surroundings};
 use loop_state_mcp::service::{Parts, Seams, Service};
 use loop_state_mcp::store::{Environment, state_dir};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
-
-/// Record-keeper of an AI coding agent's development loop: an MCP server on
-/// standard input and output.
-#[derive(Parser)]
-#[command(version, about)]
-struct Options {
-    /// The project whose loops are kept; default: LOOP_STATE_PROJECT_ROOT, else the working directory.
-    #[arg(long, value_name = "DIR")]
-    project_root: Option<OsString>,
-
-    /// The tools that are listed; those left out still answer.
-    #[arg(long, value_name = "LIST", env = "LOOP_STATE_TOOLS", default_value = "all")]
-    tools: ToolList,
-
-    /// Another logic: a component file that follows the contract.
-    #[arg(long, value_name = "FILE", env = "LOOP_STATE_LOGIC")]
-    logic: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum ToolList {
-    Core,
-    Standard,
-    All,
-}
-
-impl From<ToolList> for Profile {
-    fn from(list: ToolList) -> Profile {
-        match list {
-            ToolList::Core => Profile::Core,
-            ToolList::Standard => Profile::Standard,
-            ToolList::All => Profile::All,
-        }
-    }
-}
 
 fn main() -> anyhow::Result<()> {
     let options = Options::parse();
@@ -67,6 +32,11 @@ fn main() -> anyhow::Result<()> {
         state_dir,
         seams: Seams::of_process(),
     });
+    if let Some(command) = options.command {
+        let text = cli::run(command, &service).map_err(anyhow::Error::msg)?;
+        std::io::stdout().write_all(text.as_bytes())?;
+        return Ok(());
+    }
     mcp::serve(Arc::new(service), mcp::Options { profile: options.tools.into() })?;
     // A thread that still waits for input must not keep the process up.
     std::process::exit(0)

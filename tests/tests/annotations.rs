@@ -59,6 +59,7 @@ fn cases() -> Vec<Case> {
         case("loop_recover", json!({})),
         case("loop_audit", json!({})),
         case("loop_timings", json!({})),
+        case("loop_files", json!({})),
         case("loop_setPhase", json!({ "phase": "build" })),
         case("loop_setPhaseStatus", json!({ "phase": "plan", "status": "done" })),
         case("loop_setAwaitingUser", json!({ "awaiting": null })),

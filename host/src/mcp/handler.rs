@@ -203,13 +203,13 @@ fn introduce(mut config: ServerConfig, identity: &Identity) -> ServerConfig {
 }
 
 fn publish(Fit { tool, schema }: Fit) -> WireTool {
-    let hints = ToolAnnotations::with_title(tool.title.clone())
+    // The title goes here alone: every version reads it here, and each byte of the
+    // list is paid for in a model's context.
+    let hints = ToolAnnotations::with_title(tool.title)
         .read_only(tool.read_only)
         .destructive(tool.destructive)
-        .idempotent(tool.idempotent)
-        // Every tool works on the project's own records.
-        .open_world(false);
-    WireTool::new(tool.name, tool.description, schema).with_title(tool.title).with_annotations(hints)
+        .idempotent(tool.idempotent);
+    WireTool::new(tool.name, tool.description, schema).with_annotations(hints)
 }
 
 fn refused(text: String) -> CallToolResult {

@@ -228,9 +228,9 @@ fn whole_answers_of_both_eras() {
     let server_info = json!({ "name": "fake", "version": "1.2.3" });
     let result_meta = json!({ "io.modelcontextprotocol/serverInfo": server_info });
     let echo = json!({
-        "name": "echo", "title": "The echo", "description": "Does echo",
+        "name": "echo", "description": "Does echo",
         "inputSchema": { "type": "object", "properties": {} },
-        "annotations": { "title": "The echo", "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false },
+        "annotations": { "title": "The echo", "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true },
     });
     let content = json!([{ "type": "text", "text": r#"{ "b": 1, "a": [] }"# }]);
     let structured = json!({ "b": 1, "a": [] });
