@@ -25,7 +25,7 @@ demo: build ## Play one whole loop against the server and show it
 test: build ## Run everything that CI runs
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --locked --workspace --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --release --locked --workspace --no-deps --document-private-items
 	$(CARGO) test --release --locked --workspace
 	LOOP_STATE_BIN=$(abspath $(BIN)) $(CARGO) test --release --locked --manifest-path tests/rmcp-client/Cargo.toml --target-dir $(dir $(BIN))../rmcp-client
 	$(dir $(BIN))demo --quiet

@@ -2,7 +2,7 @@
 //! changes, and what comes of it.
 //!
 //! A tool checks first and changes afterwards. Changes are made on the loaded
-//! state and noted; [`Desk::outcome`] turns the notes into writes and renders the
+//! state and noted; at the end `OpenLoop::commit` turns the notes into writes and renders the
 //! views from the very state that the writes lead to. A refusal drops the notes.
 
 use crate::arguments::Ignored;

@@ -8,7 +8,7 @@ pub fn text(answer: &Value, max_bytes: usize) -> String {
     let lines = if answer["recovered"] == true { standing(answer) } else { candidates(answer) };
     let mut out = String::new();
     for line in lines {
-        if out.len() + line.len() + 1 <= max_bytes {
+        if out.len() + line.len() < max_bytes {
             out.push_str(&line);
             out.push('\n');
         } else {
