@@ -5,6 +5,7 @@ mod bench;
 mod calls;
 mod catalogue;
 mod histories;
+mod junk;
 mod recovery;
 mod tables;
 mod timings;

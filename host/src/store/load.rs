@@ -10,7 +10,7 @@ use super::error::{Failure, StoreError};
 use super::record::{Part, Reader, Record, mark_columns};
 use crate::contract::{model, tools};
 
-/// The columns of a [`ProjectRow`], in the order that [`project_row`] reads.
+/// The columns of a [`ProjectRow`], in the order that [`project`] reads.
 const PROJECT: &str = "project.id, project.name, project.remote_key, project.repo_key";
 
 /// What a project is looked up by.
