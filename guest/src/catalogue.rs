@@ -5,30 +5,12 @@
 //! row. Adding a tool is adding a row.
 
 use crate::arguments::{Argument, ArgumentError, Ignored};
-use crate::desk::{Desk, Done};
-use crate::tool::{inspect, lessons, loops, now, tasks, timeline};
-use crate::tools::{Profile, Tool as Published};
+use crate::desk::{Desk, Done, Halt, refused};
+use crate::policy::{AfterEnd, LatchReach, Policy};
+use crate::refusal::Refusal;
+use crate::tool::{batch, init, inspect, lessons, loops, now, tasks, timeline};
+use crate::tools::{Call, Decision, Facts, Profile, Tool as Published};
 use serde_json::{Map, Value};
-
-/// Whether a tool works on a loop that has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AfterEnd {
-    Allowed,
-    Refused,
-}
-
-/// What the refusal latch of a loop does to a tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LatchReach {
-    /// Nothing.
-    Free,
-    /// Refuses it, except on the named task and on tasks in flight.
-    ByTask,
-    /// Refuses it.
-    Whole,
-    /// Refuses it when it would end the loop as done.
-    WhenDone,
-}
 
 /// What a call does to the state, as MCP's annotations put it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +30,7 @@ pub struct Tool {
     pub description: &'static str,
     pub profile: Profile,
     pub effect: Effect,
-    pub after_end: AfterEnd,
-    pub latch: LatchReach,
+    pub policy: Policy,
     schema: fn() -> Map<String, Value>,
     decide: fn(Value, &mut Desk, &mut Ignored) -> Done,
 }
@@ -62,8 +43,7 @@ macro_rules! tool {
             description: $description,
             profile: Profile::$profile,
             effect: Effect::$effect,
-            after_end: AfterEnd::$after_end,
-            latch: LatchReach::$latch,
+            policy: Policy { op: $name, after_end: AfterEnd::$after_end, latch: LatchReach::$latch },
             schema: <$args as Argument>::schema,
             decide: |raw, desk, ignored| $decide(<$args as Argument>::read(raw, "", ignored)?, desk),
         }
@@ -75,7 +55,7 @@ macro_rules! tool {
 pub static TOOLS: &[Tool] = &[
     tool!("loop_init", "Start a loop",
         "Creates a loop, or finds the one that has the slug (reused, and what differs). Call once per goal.",
-        Core, Sets, Allowed, Free, loops::Init, loops::init),
+        Core, Sets, Allowed, Free, init::Init, init::init),
     tool!("loop_get", "Read a loop",
         "Returns the whole stored state: loop, phases, tasks.",
         Standard, Reads, Allowed, Free, loops::Get, loops::get),
@@ -120,13 +100,13 @@ pub static TOOLS: &[Tool] = &[
         Core, Sets, Allowed, Free, loops::ClearBlock, loops::clear_block),
     tool!("tasks_derive", "Store the plan",
         "Creates or updates tasks by taskid, all or none. Status, counters and evidence stay.",
-        Core, Sets, Refused, Whole, tasks::Derive, tasks::derive),
+        Core, Sets, Refused, Whole, batch::Derive, batch::derive),
     tool!("tasks_split", "Split a task",
         "Replaces a task that is too big by subtasks, which take its place and its dependencies.",
-        Standard, Adds, Refused, ByTask, tasks::Split, tasks::split),
+        Standard, Adds, Refused, ByTask, batch::Split, batch::split),
     tool!("tasks_append", "Append tasks",
         "Adds tasks found on the way (QA fixes, deferred findings) at the end of the plan; all of them or none.",
-        Standard, Adds, Refused, Whole, tasks::Append, tasks::append),
+        Standard, Adds, Refused, Whole, batch::Append, batch::append),
     tool!("task_setStatus", "Move a task",
         "Moves a task one legal step and says what it owes next. verified and secure need evidence; complete is task_complete's.",
         Core, Sets, Refused, ByTask, tasks::SetStatus, tasks::set_status),
@@ -156,8 +136,8 @@ impl Tool {
         TOOLS.iter().find(|t| t.name == name)
     }
 
-    /// Reads the arguments and decides the call.
-    pub fn decide(&'static self, raw: &str, desk: &mut Desk, ignored: &mut Ignored) -> Done {
+    /// Reads the arguments and runs the tool on them.
+    fn run(&'static self, raw: &str, desk: &mut Desk, ignored: &mut Ignored) -> Done {
         let value = if raw.trim().is_empty() {
             Value::Object(Map::new())
         } else {
@@ -181,5 +161,21 @@ impl Tool {
             destructive: false,
             idempotent: self.effect != Effect::Adds,
         }
+    }
+}
+
+/// Decides a call as far as the facts allow.
+pub fn decide(call: &Call, facts: Facts) -> Decision {
+    let Some(tool) = Tool::find(&call.tool) else {
+        return Decision::Done(refused(&Refusal::UnknownTool(call.tool.clone())));
+    };
+    let version = facts.version.clone();
+    let mut ignored = Ignored::default();
+    let mut desk = Desk { policy: tool.policy, facts };
+    match tool.run(&call.arguments, &mut desk, &mut ignored) {
+        Ok(accepted) => Decision::Done(accepted.outcome(ignored.0, &version)),
+        Err(Halt::Need(queries)) => Decision::Need(queries),
+        Err(Halt::Refuse(refusal)) => Decision::Done(refused(&refusal)),
+        Err(Halt::Latch(latch)) => Decision::Done(latch.outcome(&version)),
     }
 }

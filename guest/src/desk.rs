@@ -5,20 +5,19 @@
 //! state and noted; at the end `OpenLoop::commit` turns the notes into writes and renders the
 //! views from the very state that the writes lead to. A refusal drops the notes.
 
-use crate::arguments::Ignored;
-use crate::catalogue::{AfterEnd, LatchReach, Tool};
 use crate::clock::{self, Clocks, Dispatch, EndedBy};
 use crate::model::{Block, DocumentHead, Event, FileEntry, Loop, LoopState, Memory, Step, Task};
 use crate::owed::{self, Owed};
 use crate::phase::LoopStatus;
 use crate::plan::{same_id, status_of};
+use crate::policy::{AfterEnd, LatchReach, Policy};
 use crate::refusal::Refusal;
 use crate::render;
 use crate::reply::Reply;
 use crate::status::{Mode, Status};
 use crate::text::nearest;
 use crate::timeline::name;
-use crate::tools::{Answer, Call, Decision, Facts, LoopFilter, LoopPage, Outcome, Query, Write};
+use crate::tools::{Answer, Facts, LoopFilter, LoopPage, Outcome, Query, Write};
 use crate::views::{Content, Log, View, ViewSet};
 use std::collections::BTreeMap;
 
@@ -74,36 +73,30 @@ impl Accepted {
     }
 }
 
-/// What a tool comes to.
-pub type Done = Result<Accepted, Halt>;
-
-/// Decides a call as far as the facts allow.
-pub fn decide(call: &Call, facts: Facts) -> Decision {
-    let Some(tool) = Tool::find(&call.tool) else {
-        return Decision::Done(refused(&Refusal::UnknownTool(call.tool.clone())));
-    };
-    let version = facts.version.clone();
-    let mut ignored = Ignored::default();
-    let mut desk = Desk { tool, facts };
-    match tool.decide(&call.arguments, &mut desk, &mut ignored) {
-        Err(Halt::Need(queries)) => Decision::Need(queries),
-        Err(Halt::Refuse(refusal)) => Decision::Done(refused(&refusal)),
-        Err(Halt::Latch(latch)) => {
-            let Latch { mut open, task, asked, refusal } = *latch;
-            open.latch(task, asked, &refusal);
-            let (writes, views) = open.commit(None, &version);
-            Decision::Done(Outcome { writes, views, ..refused(&refusal) })
-        }
-        Ok(Accepted { reply, change }) => {
-            let (writes, views) = match change {
-                Change::None => (Vec::new(), None),
-                Change::Views(views) => (Vec::new(), Some(views)),
-                Change::Loop(open, memories) => open.commit(memories.as_deref(), &version),
-            };
-            Decision::Done(Outcome { reply: reply.finish(ignored.0), refused: false, writes, views })
-        }
+impl Accepted {
+    /// The outcome of the call; `ignored` are the arguments that nobody read.
+    pub fn outcome(self, ignored: Vec<String>, version: &str) -> Outcome {
+        let (writes, views) = match self.change {
+            Change::None => (Vec::new(), None),
+            Change::Views(views) => (Vec::new(), Some(views)),
+            Change::Loop(open, memories) => open.commit(memories.as_deref(), version),
+        };
+        Outcome { reply: self.reply.finish(ignored), refused: false, writes, views }
     }
 }
+
+impl Latch {
+    /// The outcome of the refused call, which is remembered.
+    pub fn outcome(self, version: &str) -> Outcome {
+        let Latch { mut open, task, asked, refusal } = self;
+        open.latch(task, asked, &refusal);
+        let (writes, views) = open.commit(None, version);
+        Outcome { writes, views, ..refused(&refusal) }
+    }
+}
+
+/// What a tool comes to.
+pub type Done = Result<Accepted, Halt>;
 
 /// Declares, for each kind of query, the method that asks it.
 macro_rules! questions {
@@ -147,9 +140,9 @@ questions! {
     file_text(slug: &str, path: &str) FileText (slug.to_owned(), path.to_owned()) => Option<String>;
 }
 
-/// The facts of a call and the tool that it is for.
+/// The facts of a call and the policy of the tool that it is for.
 pub struct Desk {
-    pub tool: &'static Tool,
+    pub policy: Policy,
     pub facts: Facts,
 }
 
@@ -183,9 +176,9 @@ impl Desk {
                 nearest(slug, known.iter().map(String::as_str)).into_iter().map(str::to_owned).collect();
             return Err(Refusal::LoopNotFound { slug: slug.to_owned(), nearest }.into());
         };
-        let open = OpenLoop::new(self.tool, state, self.facts.now);
+        let open = OpenLoop::new(self.policy, state, self.facts.now);
         open.refuse_when_finished()?;
-        if self.tool.latch == LatchReach::Whole {
+        if self.policy.latch == LatchReach::Whole {
             open.refuse_when_latched(None)?;
         }
         Ok(open)
@@ -194,7 +187,7 @@ impl Desk {
 
 /// A loop that a call works on, and what it changed so far.
 pub struct OpenLoop {
-    tool: &'static Tool,
+    policy: Policy,
     pub now: i64,
     pub state: LoopState,
     created: bool,
@@ -208,9 +201,9 @@ pub struct OpenLoop {
 }
 
 impl OpenLoop {
-    fn new(tool: &'static Tool, state: LoopState, now: i64) -> OpenLoop {
+    fn new(policy: Policy, state: LoopState, now: i64) -> OpenLoop {
         OpenLoop {
-            tool,
+            policy,
             now,
             state,
             created: false,
@@ -225,8 +218,8 @@ impl OpenLoop {
     }
 
     /// A loop that does not exist yet.
-    pub fn create(tool: &'static Tool, state: LoopState, now: i64) -> OpenLoop {
-        let mut open = OpenLoop::new(tool, state, now);
+    pub fn create(policy: Policy, state: LoopState, now: i64) -> OpenLoop {
+        let mut open = OpenLoop::new(policy, state, now);
         open.created = true;
         open.changed = true;
         open.phases = (0..open.state.phases.len()).collect();
@@ -256,7 +249,7 @@ impl OpenLoop {
 
     fn refuse_when_finished(&self) -> Result<(), Halt> {
         match self.ended() {
-            Some(status) if self.tool.after_end == AfterEnd::Refused => Err(Refusal::Finished {
+            Some(status) if self.policy.after_end == AfterEnd::Refused => Err(Refusal::Finished {
                 slug: self.state.loop_.slug.clone(),
                 status: status.word().to_owned(),
             }
@@ -445,7 +438,7 @@ impl OpenLoop {
     fn latch(&mut self, task: usize, asked: Option<Status>, refusal: &Refusal) {
         let row = &self.state.tasks[task];
         let block =
-            Block { op: self.tool.name.to_owned(), task: row.taskid.clone(), reason: refusal.to_string() };
+            Block { op: self.policy.op.to_owned(), task: row.taskid.clone(), reason: refusal.to_string() };
         let event = Event {
             task: Some(block.task.clone()),
             from: Some(row.status.clone()),
@@ -535,7 +528,7 @@ impl OpenLoop {
     }
 }
 
-/// An outcome without writes.
-fn refused(refusal: &Refusal) -> Outcome {
+/// The outcome of a refused call that writes nothing.
+pub fn refused(refusal: &Refusal) -> Outcome {
     Outcome { reply: refusal.to_string(), refused: true, writes: Vec::new(), views: None }
 }

@@ -8,6 +8,7 @@
 //! | module | owns |
 //! |---|---|
 //! | [`catalogue`] | the tools: everything known of each, in one row |
+//! | [`policy`] | what the end of a loop and its latch mean to a tool |
 //! | [`tool`] | what each tool decides |
 //! | [`desk`] | one call at work: facts, questions, changes, outcome |
 //! | [`status`], [`phase`], [`counter`] | the closed sets and the transition table |
@@ -47,6 +48,7 @@ mod owed;
 mod panic;
 mod phase;
 mod plan;
+mod policy;
 mod refusal;
 mod render;
 mod reply;
@@ -95,7 +97,7 @@ impl tools::Guest for Logic {
 
     fn decide(call: tools::Call, facts: tools::Facts) -> tools::Decision {
         panic::install();
-        desk::decide(&call, facts)
+        catalogue::decide(&call, facts)
     }
 }
 

@@ -1,5 +1,7 @@
 //! What each tool decides. The catalogue says all else about it.
 
+pub mod batch;
+pub mod init;
 pub mod inspect;
 pub mod lessons;
 pub mod loops;

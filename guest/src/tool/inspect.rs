@@ -13,7 +13,8 @@ use crate::reply::{self, NARROW, Reply, WIDE};
 use crate::resume::{Kind, Resume, resume_point, rung_status};
 use crate::status::Status;
 use crate::timing;
-use crate::tool::loops::{project, summary_row};
+use crate::tool::init::project;
+use crate::tool::loops::summary_row;
 use crate::tools::{LoopFilter, Query};
 use serde_json::{Value, json};
 

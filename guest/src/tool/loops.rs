@@ -1,188 +1,21 @@
-//! The loop itself: its life, its phases, its fields.
+//! The loop itself: its state, its phases, its fields, its end.
 
-use crate::arguments::{Argument, Clearable, Ignored, Said, Scalar, Slug, arguments, word_argument};
+use crate::arguments::{Argument, Clearable, Ignored, Scalar, Slug, arguments, word_argument};
 use crate::audit::{self, Severity};
 use crate::clock::EndedBy;
 use crate::counter::{LoopCounter, bump};
 use crate::desk::{Accepted, Desk, Done, OpenLoop};
-use crate::model::{Event, Loop, LoopState, LoopSummary, Marks, Phase};
+use crate::model::{Event, Loop, LoopSummary, Phase};
 use crate::phase::{Ending, LoopStatus, Pointer, Rung, RungStatus};
 use crate::plan::status_of;
 use crate::refusal::{OpenTask, Refusal};
 use crate::render;
 use crate::reply::{self, Reply};
 use crate::status::{Mode, Status, words};
-use crate::text::{is_blank, present};
+use crate::text::is_blank;
 use crate::timeline::name;
-use crate::timing::NO_QUALITY;
-use crate::tools::{LoopFilter, RootKind, RootSource};
+use crate::tools::LoopFilter;
 use serde_json::{Value, json};
-
-arguments! {
-    /// Arguments of `loop_init`.
-    pub struct Init {
-        slug: Slug = "loopSlug", "Short kebab-case name; also the folder's.";
-        goal: Said = "goal", "The user's goal, word for word.";
-        title: Option<String> = "title", "Default: the goal.";
-        mode: Option<Mode> = "mode", "poc needs no pull request. Default standard.";
-        default_branch: Option<String> = "defaultBranch", "";
-        branch_mode: Option<String> = "branchMode", "new-feature-branch or existing-worktree.";
-        feature_branch: Option<String> = "featureBranch", "";
-    }
-}
-
-/// Creates a loop, or finds the one of the slug.
-pub fn init(args: Init, desk: &mut Desk) -> Done {
-    let given = Given::new(args);
-    if let Some(state) = desk.find_loop(&given.slug)? {
-        return Accepted::reading(
-            init_reply(&state.loop_, desk)
-                .with("reused", true)
-                .with("status", state.loop_.status.clone())
-                .with("differs", given.differs(&state.loop_)),
-        );
-    }
-    let project = &desk.facts.project;
-    if project.root_kind != RootKind::Folder && project.root_source == RootSource::Directory {
-        return Err(Refusal::BareRoot { root: project.root.clone() }.into());
-    }
-    let goal = given.goal.clone();
-    let mut open = OpenLoop::create(desk.tool, new_state(given, desk), desk.facts.now);
-    let event = Event {
-        to: Some(LoopStatus::Active.word().to_owned()),
-        note: Some(goal),
-        ..open.event(name::LOOP_INIT)
-    };
-    open.record(event);
-    let reply = init_reply(open.row(), desk);
-    open.done_with_lessons(reply, Vec::new())
-}
-
-/// What `loop_init` was given, absent spellings sorted out.
-struct Given {
-    slug: String,
-    goal: String,
-    title: Option<String>,
-    mode: Option<Mode>,
-    default_branch: Option<String>,
-    branch_mode: Option<String>,
-    feature_branch: Option<String>,
-}
-
-impl Given {
-    fn new(args: Init) -> Given {
-        Given {
-            slug: args.slug.0,
-            goal: args.goal.0,
-            title: args.title.filter(|t| !is_blank(t)),
-            mode: args.mode,
-            default_branch: present(args.default_branch),
-            branch_mode: present(args.branch_mode),
-            feature_branch: present(args.feature_branch),
-        }
-    }
-
-    /// Lists each argument that is not what is stored.
-    fn differs(&self, l: &Loop) -> Vec<Value> {
-        let stored: [(&str, Option<&str>, Option<&str>); 6] = [
-            ("goal", Some(&self.goal), Some(&l.goal)),
-            ("title", self.title.as_deref(), Some(&l.title)),
-            ("mode", self.mode.map(Mode::word), Some(&l.mode)),
-            ("defaultBranch", self.default_branch.as_deref(), l.default_branch.as_deref()),
-            ("branchMode", self.branch_mode.as_deref(), l.branch_mode.as_deref()),
-            ("featureBranch", self.feature_branch.as_deref(), l.feature_branch.as_deref()),
-        ];
-        stored
-            .into_iter()
-            .filter(|(_, given, stored)| given.is_some() && given != stored)
-            .map(
-                |(argument, given, stored)| json!({ "argument": argument, "given": given, "stored": stored }),
-            )
-            .collect()
-    }
-}
-
-fn new_state(given: Given, desk: &Desk) -> LoopState {
-    let facts = &desk.facts;
-    let now = facts.now;
-    LoopState {
-        loop_: Loop {
-            id: facts.fresh_id.clone(),
-            title: given.title.unwrap_or_else(|| given.goal.clone()),
-            slug: given.slug,
-            goal: given.goal,
-            mode: given.mode.unwrap_or(Mode::Standard).word().to_owned(),
-            status: LoopStatus::Active.word().to_owned(),
-            phase: Pointer::Preflight.word().to_owned(),
-            project_id: facts.project.id.clone(),
-            project_root: facts.project.root.clone(),
-            project_key: facts.project.key.clone(),
-            default_branch: given.default_branch,
-            branch_mode: given.branch_mode,
-            feature_branch: given.feature_branch,
-            legal: None,
-            memory_harvest: None,
-            docs_sync: None,
-            deferred_gate: None,
-            qa_report: None,
-            f_unresolved_pr: None,
-            f_security_deferred: None,
-            total_failed_gates: 0,
-            splits_done: 0,
-            qa_rounds: 0,
-            awaiting_user: None,
-            blocked: None,
-            now: None,
-            goal_config: None,
-            goal_config_sha256: None,
-            mcp_version: Some(facts.version.clone()),
-            created_at: now,
-            updated_at: now,
-            finished_at: None,
-            pruned_at: None,
-            marks: Marks {
-                revision: 0,
-                event_seq: 0,
-                log_bytes: 0,
-                step_seq: 0,
-                memory_seq: 0,
-                memory_bytes: 0,
-            },
-            quality: NO_QUALITY,
-        },
-        phases: Rung::ALL
-            .iter()
-            .map(|rung| Phase {
-                phase: rung.word().to_owned(),
-                status: RungStatus::Pending.word().to_owned(),
-                updated_at: now,
-            })
-            .collect(),
-        tasks: Vec::new(),
-        totals: Vec::new(),
-        open_step: None,
-    }
-}
-
-fn init_reply(l: &Loop, desk: &Desk) -> Reply {
-    Reply::new()
-        .with("id", l.id.clone())
-        .with("loopSlug", l.slug.clone())
-        .with("title", l.title.clone())
-        .with("loopdir", desk.folder(&l.slug))
-        .with("project", project(desk))
-}
-
-/// Which project the server keeps, and how it was found.
-pub fn project(desk: &Desk) -> Value {
-    let project = &desk.facts.project;
-    let named_by = match project.root_source {
-        RootSource::Flag => "--project-root",
-        RootSource::Variable => "LOOP_STATE_PROJECT_ROOT",
-        RootSource::Directory => "working directory",
-    };
-    json!({ "name": project.name, "key": project.key, "evidence": project.evidence, "root_from": named_by })
-}
 
 arguments! {
     /// Arguments of `loop_get`.
