@@ -31,7 +31,8 @@ test: build ## Run everything that CI runs
 	$(dir $(BIN))demo --quiet
 
 bench: build ## Measure against the floor; prints a table of ratios
-	$(CARGO) bench --locked -p loop-logic
+	$(CARGO) bench --locked -q -p loop-state-criterion
+	$(CARGO) build --release --locked -q -p loop-state-mcp -p loop-state-noop-server
 	LOOP_STATE_BIN=$(abspath $(BIN)) $(CARGO) run --release --locked -q -p loop-state-tests --bin bench
 
 soak: build ## The long runs: kill -9, many processes, first starts

@@ -22,6 +22,9 @@ pub fn engine_config(target: &str, stack_bytes: usize) -> Result<Config> {
         .target(target)?
         // Runaway code is stopped by the clock, not by counting: that costs less.
         .epoch_interruption(true)
+        // Maps from code to source that nobody reads: a panic names its own line.
+        .generate_address_map(false)
+        .native_unwind_info(false)
         .max_wasm_stack(stack_bytes);
     Ok(config)
 }

@@ -9,6 +9,7 @@
 //! All of it blocks; call it from a thread that may.
 
 mod cache;
+mod embedded;
 mod engine_config;
 mod error;
 mod limits;
@@ -18,10 +19,11 @@ mod ticker;
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 use wasmtime::component::{Component, Linker};
-use wasmtime::{Engine, Store};
+use wasmtime::{Config, Engine, Store};
 
 use crate::cancel::Cancel;
 use crate::contract::{LogicBindings, LogicBindingsPre, model, tools, views};
@@ -29,7 +31,7 @@ pub use error::LogicError;
 use limits::Guard;
 pub use limits::Limits;
 use sandbox::State;
-use ticker::Ticker;
+use ticker::{Running, Ticker};
 
 /// What a component's file may have at most, in bytes.
 const MAX_COMPONENT: u64 = 64 << 20;
@@ -39,9 +41,6 @@ const CONTRACT: &str = "loop-state:logic/";
 
 /// The embedded logic as a component, for whoever wants to look into it.
 pub static COMPONENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/component.wasm"));
-
-/// The embedded logic as machine code.
-static MACHINE_CODE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/component.cwasm"));
 
 /// A loaded component, ready to give sessions; shared between threads.
 pub struct Logic {
@@ -66,13 +65,24 @@ impl Logic {
     /// The logic that was built with this program, under the given limits.
     pub fn embedded_within(limits: Limits) -> Result<Self, LogicError> {
         let path = Path::new("the built-in component");
-        let engine = engine(path, limits)?;
-        // SAFETY: the bytes were made by this program's build with the settings
-        // of `engine_config`, and are part of the program: whoever could change
-        // them could change the program itself.
-        #[allow(unsafe_code)]
-        let component =
-            unsafe { Component::deserialize(&engine, MACHINE_CODE) }.map_err(|error| misfit(path, &error))?;
+        let load = |code: embedded::Code| {
+            let pooled = |config: &mut Config| {
+                code.configure(config);
+                embedded::Code::configure_pool(config);
+            };
+            // A process may be denied the addresses that a pool takes.
+            let engine = engine(path, limits, pooled)
+                .or_else(|_| engine(path, limits, |config| code.configure(config)))?;
+            let component = code.load(&engine).map_err(|error| misfit(path, &error))?;
+            Ok((engine, component))
+        };
+        let (engine, component) = match embedded::Code::take() {
+            // A system may not let a program's own pages become executable.
+            embedded::Code::InPlace => {
+                load(embedded::Code::InPlace).or_else(|_: LogicError| load(embedded::Code::Copy))?
+            }
+            embedded::Code::Copy => load(embedded::Code::Copy)?,
+        };
         Self::new(path, engine, &component, limits)
     }
 
@@ -93,7 +103,7 @@ impl Logic {
         limits: Limits,
     ) -> Result<Self, LogicError> {
         let bytes = read(path).map_err(|source| LogicError::Unreadable { path: path.to_owned(), source })?;
-        let engine = engine(path, limits)?;
+        let engine = engine(path, limits, |_| {})?;
         let entry = cache_dir.map(|folder| cache::Entry::new(folder, &engine, &bytes));
         let cached = entry.as_ref().and_then(cache::Entry::load).and_then(|code| {
             // SAFETY: `load` returns only what this user alone could have written,
@@ -160,8 +170,9 @@ impl Logic {
         let mut store = Store::new(&self.engine, State::new(guard));
         store.limiter(|state| &mut state.guard);
         store.epoch_deadline_callback(|state| state.data().guard.tick());
-        let instance = watched(&mut store, &self.ticker, |store| self.pre.instantiate(store))?;
-        Ok(Session { store, instance, ticker: &self.ticker })
+        let ticking = self.ticker.run().map_err(|source| LogicError::Unwatched { source })?;
+        let instance = watched(&mut store, |store| self.pre.instantiate(store))?;
+        Ok(Session { store, instance, _ticking: ticking, logic: PhantomData })
     }
 }
 
@@ -171,7 +182,8 @@ impl Logic {
 pub struct Session<'a> {
     store: Store<State>,
     instance: LogicBindings,
-    ticker: &'a Ticker,
+    _ticking: Running,
+    logic: PhantomData<&'a Logic>,
 }
 
 impl std::fmt::Debug for Session<'_> {
@@ -214,21 +226,18 @@ impl Session<'_> {
         call: impl FnOnce(&LogicBindings, &mut Store<State>) -> wasmtime::Result<T>,
     ) -> Result<T, LogicError> {
         let instance = &self.instance;
-        watched(&mut self.store, self.ticker, |store| call(instance, store))
+        watched(&mut self.store, |store| call(instance, store))
     }
 }
 
 /// Runs code of a component under its limits.
 fn watched<T>(
     store: &mut Store<State>,
-    ticker: &Ticker,
     run: impl FnOnce(&mut Store<State>) -> wasmtime::Result<T>,
 ) -> Result<T, LogicError> {
     store.data_mut().guard.start()?;
-    let ticking = ticker.run().map_err(|source| LogicError::Unwatched { source })?;
     store.set_epoch_deadline(1);
     let result = run(store);
-    drop(ticking);
     let said = store.data_mut().take_stderr();
     for line in said.lines() {
         tracing::debug!(target: "loop_state_mcp::logic::stderr", "{line}");
@@ -236,13 +245,14 @@ fn watched<T>(
     result.map_err(|error| LogicError::of_call(&error, store, &said))
 }
 
-fn engine(path: &Path, limits: Limits) -> Result<Engine, LogicError> {
+fn engine(path: &Path, limits: Limits, further: impl FnOnce(&mut Config)) -> Result<Engine, LogicError> {
     engine_config::engine_config(env!("LOOP_STATE_TARGET"), limits.stack_bytes)
         .and_then(|mut config| {
             // A component that imports nothing has no other way to say why it
             // failed. This alone is not part of the shared settings: the code is
             // the same with and without.
             config.coredump_on_trap(true);
+            further(&mut config);
             Engine::new(&config)
         })
         .map_err(|error| misfit(path, &error))

@@ -1,10 +1,11 @@
 //! The clock that running components are interrupted by.
 //!
 //! A component checks a counter of its engine at every loop and call. One thread
-//! moves that counter on while an invocation runs, and sleeps without a timer
+//! moves that counter on while a session is open, and sleeps without a timer
 //! while none does, so that an idle server uses no processor time.
 
 use std::io;
+use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -35,7 +36,7 @@ struct State {
 
 #[derive(Clone, Copy, Default, PartialEq)]
 enum Thread {
-    /// Started by the first invocation, so that whoever only loads a logic has
+    /// Started by the first session, so that whoever only loads a logic has
     /// no thread of it.
     #[default]
     Absent,
@@ -60,23 +61,18 @@ impl Ticker {
     /// Fails when the thread cannot be started.
     pub fn run(&self) -> io::Result<Running> {
         let mut state = self.shared.lock();
-        match state.thread {
-            Thread::Absent => {
-                let shared = Arc::clone(&self.shared);
-                let engine = self.engine.clone();
-                thread::Builder::new()
-                    .name("logic-ticker".to_owned())
-                    .spawn(move || tick(&shared, &engine))?;
-                state.thread = Thread::Ticking;
-            }
-            Thread::Parked => {
-                state.thread = Thread::Ticking;
-                self.shared.wake.notify_one();
-            }
-            Thread::Ticking => {}
+        if state.thread == Thread::Absent {
+            let shared = Arc::clone(&self.shared);
+            let engine = self.engine.clone();
+            thread::Builder::new().name("logic-ticker".to_owned()).spawn(move || tick(&shared, &engine))?;
         }
+        let parked = mem::replace(&mut state.thread, Thread::Ticking) == Thread::Parked;
         state.running += 1;
+        // Woken only now, or it would at once wait for the lock.
         drop(state);
+        if parked {
+            self.shared.wake.notify_one();
+        }
         Ok(Running(Arc::clone(&self.shared)))
     }
 }
