@@ -61,7 +61,7 @@ fn prepare(tasks: usize) -> Prepared {
     let tx = store.read().expect("a transaction");
     let stored = tx.project_of_root(&root.path).expect("a project").expect("registered by the first loop");
     let query = Query::LoopState(SLUG.to_owned());
-    let answer = tx.answer(&stored.id, &root.path, &query).expect("the loop");
+    let answer = tx.answer(&stored.id, &root.path, &query).expect("a database").expect("the loop");
     let unasked = Facts {
         now: 1_787_044_320_000,
         fresh_id: "00000000-0000-4000-8000-000000000001".to_owned(),

@@ -85,6 +85,22 @@ use std::hint::black_box;
 
 use bindings::exports::loop_state::logic::{model, tools, views};
 
+/// The tools that are published; those of the other world answer as well.
+const TOOLS: &[&str] = &["ok", "panic", "index", "spin", "bomb", "recurse"];
+
+fn tool(name: &str) -> tools::Tool {
+    tools::Tool {
+        name: name.to_owned(),
+        title: name.to_owned(),
+        description: "Answers, or fails in one way".to_owned(),
+        input_schema: r#"{"type":"object","properties":{}}"#.to_owned(),
+        profile: tools::Profile::Core,
+        read_only: true,
+        destructive: false,
+        idempotent: true,
+    }
+}
+
 struct Faulty;
 
 impl tools::Guest for Faulty {
@@ -93,7 +109,7 @@ impl tools::Guest for Faulty {
     }
 
     fn tools() -> Vec<tools::Tool> {
-        Vec::new()
+        TOOLS.iter().map(|name| tool(name)).collect()
     }
 
     fn decide(call: tools::Call, _: tools::Facts) -> tools::Decision {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use loop_state_tests::{Client, World, binary};
+use loop_state_tests::{Client, SLUG, World, binary};
 use serde_json::{Value, json};
 
 use floor::{Floor, Replace};
@@ -53,6 +53,7 @@ fn main() {
         }
     }
     scale(&mut table);
+    looking_back(&mut table);
     sizes(&mut table);
     println!("{table}");
 }
@@ -154,7 +155,8 @@ fn time_call(client: &mut Client, n: usize) -> Duration {
 fn scale(table: &mut Table) {
     const TASKS: usize = 20;
     type Fill = fn(&Path) -> u32;
-    let fills: [(&str, Fill); 2] = [("events in the loop", scale::events), ("loops", scale::loops)];
+    let fills: [(&str, Fill); 2] =
+        [("events in the loop", |database| scale::events(database, scale::EVENTS)), ("loops", scale::loops)];
     for (what, fill) in fills {
         let (_fresh_world, mut fresh) = playing(TASKS);
         let (full_world, client) = playing(TASKS);
@@ -174,6 +176,32 @@ fn scale(table: &mut Table) {
         let (small, large) = (Spread::of(small), Spread::of(large));
         let row = Row::new(format!("task_setStatus, {count} {what}, p50"), micros(large.p50));
         table.add(row.floor(large.p50, small.p50, 1.3));
+    }
+}
+
+/// What a session that lost its memory, and one before its merge, ask for.
+fn looking_back(table: &mut Table) {
+    const TASKS: usize = 200;
+    const GOAL: Duration = Duration::from_millis(5);
+    let (world, client) = playing(TASKS);
+    client.end();
+    let events = scale::events(&world.database(), scale::HISTORY);
+    let mut client = world.client();
+    // Brings the log on disk up to date.
+    client.ok("loop_render", json!({}));
+    for tool in ["loop_recover", "loop_audit"] {
+        let mut times = Vec::new();
+        for _ in 0..WARM_UP + CALLS {
+            let message = client.message(tool, json!({ "loopSlug": SLUG }));
+            let started = Instant::now();
+            client.send(&message);
+            client.receive().expect("an answer");
+            times.push(started.elapsed());
+        }
+        times.drain(..WARM_UP);
+        let p50 = Spread::of(times).p50;
+        let row = Row::new(format!("{tool}, {TASKS} tasks, {events} events, p50"), micros(p50));
+        table.add(row.goal("≤ 5 ms".to_owned(), p50 <= GOAL));
     }
 }
 

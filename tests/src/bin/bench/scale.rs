@@ -4,8 +4,11 @@ use std::path::Path;
 
 use rusqlite::{Connection, Params};
 
-/// Events that a loop gets, and loops that a database gets.
-const EVENTS: u32 = 100_000;
+/// Events of a loop that many changes were made to.
+pub const EVENTS: u32 = 100_000;
+/// Events of a loop that is looked back on.
+pub const HISTORY: u32 = 20_000;
+/// Loops of a database that many projects use.
 const LOOPS: u32 = 10_000;
 
 /// Counts from 1 to the parameter `?1`.
@@ -13,7 +16,7 @@ const NUMBERS: &str =
     "WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < ?1)";
 
 /// Gives the one loop of the database a long history, by repeating its last event.
-pub fn events(database: &Path) -> u32 {
+pub fn events(database: &Path, count: u32) -> u32 {
     let db = open(database);
     let columns = columns(&db, "event", &[("seq", "seq + n")]);
     run(
@@ -22,18 +25,18 @@ pub fn events(database: &Path) -> u32 {
             "{NUMBERS} INSERT INTO event SELECT {columns} FROM number, \
              (SELECT * FROM event ORDER BY seq DESC LIMIT 1)"
         ),
-        [EVENTS],
+        [count],
     );
     // The new lines are as long as the last one, but for their numbers.
     let last: u32 = one(&db, "SELECT marks_event_seq FROM loop");
     let folder: String = one(&db, "SELECT project_root || '/.projects/loops/' || slug FROM loop");
     let log = std::fs::read_to_string(Path::new(&folder).join("events.jsonl")).expect("the log");
     let length = log.lines().last().expect("a loop begins with an event").len() + 1 - digits(last);
-    let bytes: usize = (last + 1..=last + EVENTS).map(|seq| length + digits(seq)).sum();
+    let bytes: usize = (last + 1..=last + count).map(|seq| length + digits(seq)).sum();
     let marks =
         "UPDATE loop SET marks_event_seq = marks_event_seq + ?1, marks_log_bytes = marks_log_bytes + ?2";
-    run(&db, marks, (EVENTS, bytes as i64));
-    EVENTS
+    run(&db, marks, (count, bytes as i64));
+    count
 }
 
 /// Puts many loops like the one that there is beside it.
