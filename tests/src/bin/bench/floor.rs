@@ -142,7 +142,7 @@ impl Floor {
     fn read(&self, sql: &str, params: impl Params) -> Rows {
         let read = || -> rusqlite::Result<Rows> {
             let mut statement = self.db.prepare_cached(sql)?;
-            let columns: Vec<_> = statement.column_names().into_iter().map(str::to_owned).collect();
+            let columns: Vec<_> = statement.column_names().map(str::to_owned).collect();
             let row = |row: &rusqlite::Row<'_>| (0..columns.len()).map(|n| row.get(n)).collect();
             let rows = statement.query_map(params, row)?.collect::<rusqlite::Result<_>>()?;
             Ok(Rows { columns, rows })
@@ -154,7 +154,7 @@ impl Floor {
 /// The columns of a table, quoted.
 fn columns(db: &Connection, table: &str) -> Vec<String> {
     let statement = db.prepare(&format!("SELECT * FROM {table}")).expect("a table of the schema");
-    statement.column_names().into_iter().map(|name| format!("\"{name}\"")).collect()
+    statement.column_names().map(|name| format!("\"{name}\"")).collect()
 }
 
 /// The update of a loop's row: all columns in their order, then the key; what the

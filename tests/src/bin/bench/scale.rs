@@ -84,5 +84,5 @@ fn columns(db: &Connection, table: &str, replaced: &[(&str, &str)]) -> String {
         None => format!("{of_base}\"{name}\""),
     };
     let statement = db.prepare(&format!("SELECT * FROM {table}")).expect("a table of the schema");
-    statement.column_names().into_iter().map(select).collect::<Vec<_>>().join(", ")
+    statement.column_names().map(select).collect::<Vec<_>>().join(", ")
 }
