@@ -15,7 +15,7 @@ fn a_failing_logic_is_a_tool_failure_and_the_next_call_works() {
         ("panic", "this tool always panics"),
         ("index", "index out of bounds"),
         ("bomb", "memory"),
-        ("recurse", "stack"),
+        ("recurse", "too deeply"),
         ("spin", "10 s"),
     ] {
         let failure = client.refused(tool, json!({}));
