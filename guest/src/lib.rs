@@ -20,7 +20,6 @@
 //! | [`refusal`], [`reply`] | what is said |
 //! | [`arguments`], [`text`] | what is understood |
 //! | [`render`] | the readable views |
-//! | `memory` | the allocator of the component |
 
 #[allow(unsafe_code, missing_docs, clippy::all)]
 mod bindings {
@@ -43,8 +42,6 @@ mod clock;
 mod counter;
 mod desk;
 mod manifest;
-#[cfg(target_family = "wasm")]
-mod memory;
 mod owed;
 // Nothing panics natively in a way that the host would have to read.
 #[cfg_attr(not(target_family = "wasm"), allow(dead_code))]

@@ -19,11 +19,6 @@ const PROFILE: &str = "guest";
 /// Forces one of the ways below by its name.
 pub const TOOLCHAIN_VARIABLE: &str = "LOOP_STATE_TOOLCHAIN";
 
-/// What an instance's memory has from the start, in bytes: what a call on a loop of
-/// some hundred tasks takes. Pages that are not touched cost nothing, but growing
-/// by them one after the other does.
-const INITIAL_MEMORY: usize = 4 << 20;
-
 /// Debian's compiler, as its package `rustc-web` installs it.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 
@@ -126,7 +121,7 @@ impl Guest<'_> {
         let mut remapped = vec![(self.workspace.to_path_buf(), "/loop-state"), (cargo_home()?, "/cargo")];
         command
             .current_dir(self.workspace)
-            .args(["rustc", "--locked", "--lib"])
+            .args(["build", "--locked", "--lib"])
             .args(["--package", self.package])
             .args(["--profile", PROFILE, "--target", WASM_TARGET])
             .arg("--target-dir")
@@ -168,8 +163,6 @@ impl Guest<'_> {
             flags.push(to);
         }
         command.env("CARGO_ENCODED_RUSTFLAGS", flags);
-        // For the guest's own link alone, so the library is not built anew for it.
-        command.arg("--").arg(format!("-Clink-arg=--initial-memory={INITIAL_MEMORY}"));
         let status = command
             .stdin(Stdio::null())
             // What a build script prints there is taken for instructions.
