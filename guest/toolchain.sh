@@ -33,8 +33,11 @@ have_target() {
 
 add_target() {
     command -v rustup >/dev/null 2>&1 || return 1
-    # A network that swallows packets must not hang the build.
-    timeout 60 rustup target add "$target" >>"$notes" 2>&1 && have_target
+    # A network that swallows packets must not hang the build, where the system
+    # has the means (macOS has no `timeout`).
+    bound=
+    if command -v timeout >/dev/null 2>&1; then bound='timeout 60'; fi
+    $bound rustup target add "$target" >>"$notes" 2>&1 && have_target
 }
 
 have_packages() {
