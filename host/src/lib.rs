@@ -8,12 +8,13 @@
 //! | [`logic`] | the component that decides, its limits, a fresh instance a call | SQL, MCP |
 //! | [`store`] | SQLite: schema, migrations, load, apply | rules, what a status means |
 //! | [`mirror`] | the loop's folder: safe paths, atomic writes | what the views say, SQL |
-//! | [`repo`] | which folder is the project, and which project it is | loops |
+//! | [`repo`] | which folder is the project, and which repository it belongs to | loops, SQL |
 //! | [`cli`] | the commands for people and hooks | SQL, wasm |
 //! | [`mcp`] | JSON-RPC, MCP versions, the stdio transport | loops, tasks |
 pub mod cancel;
 pub mod cli;
 pub mod contract;
+mod home;
 pub mod logic;
 pub mod mcp;
 pub mod mirror;

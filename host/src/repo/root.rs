@@ -13,6 +13,7 @@ use rustix::fs::Access;
 use thiserror::Error;
 
 use crate::contract::tools::{RootKind, RootSource};
+use crate::home;
 
 /// The command-line flag that names the root.
 pub const FLAG: &str = "--project-root";
@@ -122,15 +123,13 @@ impl Surroundings {
     /// Reads the environment of this process; `flag` is what its command line said.
     pub fn of_process(flag: Option<OsString>) -> Self {
         let home = std::env::var_os("HOME").map(PathBuf::from);
-        // HOME can be set to anything; the user database knows the real one. Where
-        // neither can be told, no folder counts as the home folder.
-        let listed =
-            nix::unistd::User::from_uid(nix::unistd::Uid::current()).ok().flatten().map(|user| user.dir);
         Self {
             flag,
             variable: std::env::var_os(VARIABLE),
             directory: std::env::current_dir(),
-            homes: home.into_iter().chain(listed).collect(),
+            // HOME can be set to anything; the user database knows the real one. Where
+            // neither can be told, no folder counts as the home folder.
+            homes: home.into_iter().chain(home::listed()).collect(),
         }
     }
 }

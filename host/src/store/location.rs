@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::error::StoreError;
+use crate::home;
 
 /// The variable that names another state folder.
 pub const OVERRIDE: &str = "DEV_LOOP_STATE_DIR";
@@ -29,7 +30,7 @@ impl Environment {
         let home = std::env::var_os("HOME");
         let named = state_dir.as_deref().is_some_and(|value| !value.is_empty())
             || home.as_deref().is_some_and(|home| usable(Path::new(home)).is_ok());
-        let user_home = if named { None } else { user_home() };
+        let user_home = if named { None } else { home::listed() };
         Environment { state_dir, home, user_home }
     }
 }
@@ -90,11 +91,6 @@ fn hint(value: &OsStr) -> &'static str {
     }
 }
 
-fn user_home() -> Option<PathBuf> {
-    let user = nix::unistd::User::from_uid(nix::unistd::Uid::current()).ok()??;
-    Some(user.dir)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,10 +141,5 @@ mod tests {
                 (found, _) => panic!("{environment:?} gave {found:?}"),
             }
         }
-    }
-
-    #[test]
-    fn the_user_database_gives_no_relative_home() {
-        assert!(user_home().is_none_or(|home| home.is_absolute()));
     }
 }
