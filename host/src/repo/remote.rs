@@ -293,6 +293,7 @@ mod tests {
             "javascript://%0aalert(1)", "-oProxyCommand=x:a/b", "ssh://-oProxyCommand=x/a/b", "a\u{0}b:c/d", "host:a/b\u{7f}c", "host:a%0Ab", "host:a\\b",
             // A password with a slash in it.
             "https://me:ab/cd@github.com/acme/app", "https://me:12/cd@github.com/acme/app", "me:ab@github.com:acme/app", "https://me:ab/cd",
+            "https://ab/cd?e@github.com/acme/app", "https://me:12/cd#e@github.com/acme/app", "https://ab?cd@github.com/acme/app",
             // Brackets that do not close, or hold no address.
             "ssh://[::1/a/b", "[::1:a/b", "ssh://[host]/a/b", "ssh://[2001:db8::1]x/a/b", "[]:a", "ssh://[fe80::1%eth0]/a/b", "ssh://[",
             // Azure without an organisation.

@@ -63,6 +63,10 @@ fn a_damaged_repository_is_not_taken_for_the_one_around_it() {
         ("unknown extension", |git| { init(git); std::fs::write(git.join("config"), "[core]\nrepositoryformatversion = 1\n[extensions]\nunheard = true\n").unwrap() }, "git cannot use"),
     ];
     for (name, damage, words) in table {
+        // With nothing around it, where the pointer has nowhere to lead either.
+        damage(&folder(lab.path("alone").join(name)).join(".git"));
+        assert!(lab.identify(&format!("alone/{name}")).note.unwrap().contains(words), "{name}");
+
         let place = folder(lab.path("outer").join(name));
         damage(&place.join(".git"));
         write(&place.join("file"), "");
@@ -96,7 +100,7 @@ fn include(git: &Path, text: &str) {
 
 fn make_pipe(path: &Path) {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
-    mknodat(CWD, path, FileType::Fifo, Mode::RUSR, 0).unwrap();
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
 }
 
 #[test]
@@ -137,6 +141,12 @@ fn no_git_to_run() {
         assert_note(&Git::new([("PATH".into(), path.into())]).identify(&lab.path("app")), &["not installed"]);
     }
     assert_note(&Git::new([]).identify(&lab.path("app")), &["not installed"]);
+    // A relative path to a git that would run.
+    let here = std::env::current_dir().unwrap();
+    let up = "../".repeat(here.components().count());
+    let path = format!("{up}{}", lab.text("app"));
+    assert!(here.join(&path).join("git").is_file());
+    assert_note(&Git::new([("PATH".into(), path.into())]).identify(&lab.path("app")), &["not installed"]);
     assert!(!lab.path("app/ran").exists());
 }
 
@@ -166,5 +176,29 @@ fn a_git_that_misbehaves() {
         let found = Git::new([("PATH".into(), path.into())]).with_limit(limit).identify(&lab.path("app"));
         assert_note(&found, &[words]);
         assert!(!found.note.unwrap().contains("SECRET"), "{name}");
+    }
+}
+
+#[test]
+fn what_a_hanging_git_has_started_is_stopped_with_it() {
+    use std::io::Read as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+
+    let lab = Lab::new();
+    lab.repository("app", None);
+    let pipe = lab.path("pipe");
+    make_pipe(&pipe);
+    let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap();
+    let mut reader = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(&pipe).unwrap();
+    let text = format!("#!/bin/sh\nsleep 60 9>'{}' & sleep 60\n", pipe.display());
+    program(&folder(lab.path("bin")).join("git"), &text);
+    let path = format!("{}:/usr/bin:/bin", lab.text("bin"));
+    let git = Git::new([("PATH".into(), path.into())]).with_limit(Duration::from_millis(500));
+    assert_note(&git.identify(&lab.path("app")), &["no answer"]);
+    // The pipe ends when the last process that holds it has.
+    let began = std::time::Instant::now();
+    while reader.read(&mut [0]).is_err() {
+        assert!(began.elapsed() < Duration::from_secs(20), "still there");
+        std::thread::yield_now();
     }
 }

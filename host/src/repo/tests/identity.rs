@@ -113,8 +113,9 @@ fn a_folder_in_no_repository_needs_no_git() {
 fn origin_is_what_the_repository_itself_stores() {
     let app = ["remote.origin.url", ORIGIN];
     let other = "https://example.org/acme/other";
+    type Settings<'a> = &'a [&'a [&'a str]];
     #[rustfmt::skip]
-    let table: [(&str, &[&[&str]], Option<&str>); 14] = [
+    let table: [(&str, Settings, Option<&str>); 14] = [
         ("set", &[&app], KEY),
         ("with a token", &[&["remote.origin.url", "https://me:ghs_SECRET@example.org/acme/app"]], KEY),
         ("rewritten", &[&app, &["url.git@elsewhere.org:.insteadOf", "git@example.org:"]], KEY),
