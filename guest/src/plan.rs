@@ -106,45 +106,57 @@ impl<'a> Plan<'a> {
     /// Returns the members of a cycle in the order they wait for each other,
     /// without what merely leads into it; `None` when there is none.
     pub fn cycle(&self) -> Option<Vec<String>> {
-        #[derive(Clone, Copy, PartialEq)]
-        enum Mark {
-            New,
-            OnPath,
-            Done,
+        let edges =
+            |task| self.waits_for(task).iter().filter_map(|id| self.find(id)).collect::<Vec<_>>().into_iter();
+        let first = cycles(self.tasks.len(), edges).into_iter().next()?;
+        Some(first.into_iter().map(|task| self.tasks[task].taskid.clone()).collect())
+    }
+}
+
+/// Returns cycles of a graph of `count` nodes that share no member, each with its
+/// members in the order they wait for each other and without what merely leads
+/// into it. None comes back only when there is none.
+pub fn cycles<I: Iterator<Item = usize>>(count: usize, edges: impl Fn(usize) -> I) -> Vec<Vec<usize>> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Mark {
+        New,
+        /// On the path that is walked, with the place on it.
+        OnPath(usize),
+        Done,
+    }
+    let mut marks = vec![Mark::New; count];
+    let mut in_cycle = vec![false; count];
+    let mut found = Vec::new();
+    for start in 0..count {
+        if marks[start] != Mark::New {
+            continue;
         }
-        let mut marks = vec![Mark::New; self.tasks.len()];
-        for start in 0..self.tasks.len() {
-            if marks[start] != Mark::New {
+        // Each entry: a node on the path, and its edges that were not walked yet.
+        let mut path = vec![(start, edges(start))];
+        marks[start] = Mark::OnPath(0);
+        while let Some((node, rest)) = path.last_mut() {
+            let Some(next) = rest.next() else {
+                marks[*node] = Mark::Done;
+                path.pop();
                 continue;
-            }
-            // Each entry: a task on the path, and how many of its edges were walked.
-            let mut path = vec![(start, 0)];
-            marks[start] = Mark::OnPath;
-            while let Some((task, walked)) = path.last_mut() {
-                let Some(id) = self.waits_for(*task).get(*walked) else {
-                    marks[*task] = Mark::Done;
-                    path.pop();
-                    continue;
-                };
-                *walked += 1;
-                let Some(next) = self.find(id) else { continue };
-                match marks[next] {
-                    Mark::Done => {}
-                    Mark::New => {
-                        marks[next] = Mark::OnPath;
-                        path.push((next, 0));
-                    }
-                    Mark::OnPath => {
-                        let from = path.iter().position(|(t, _)| *t == next).unwrap_or(0);
-                        return Some(
-                            path[from..].iter().map(|(t, _)| self.tasks[*t].taskid.clone()).collect(),
-                        );
+            };
+            match marks[next] {
+                Mark::Done => {}
+                Mark::New => {
+                    marks[next] = Mark::OnPath(path.len());
+                    path.push((next, edges(next)));
+                }
+                Mark::OnPath(from) => {
+                    if path[from..].iter().all(|(member, _)| !in_cycle[*member]) {
+                        let members: Vec<_> = path[from..].iter().map(|(member, _)| *member).collect();
+                        members.iter().for_each(|member| in_cycle[*member] = true);
+                        found.push(members);
                     }
                 }
             }
         }
-        None
     }
+    found
 }
 
 /// Returns the task in flight that stands in the way of starting `task`.

@@ -1,0 +1,444 @@
+//! A configuration's text as a tree of values that know their lines.
+//!
+//! YAML 1.2 with its core schema: a quoted scalar is text, a plain one what it
+//! looks like. JSON is read by the same parser, so both give the same tree and
+//! the same lines. How deep, how many and how large values get is bounded before
+//! they are built, aliases included.
+
+use super::problem::Problem;
+use crate::arguments::excerpt;
+use saphyr_parser::{Event, Parser, ScalarStyle, Span, Tag};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The largest configuration, in bytes.
+pub const MAX_BYTES: usize = 1 << 20;
+
+/// How many lists and maps may stand in each other.
+pub const MAX_DEPTH: usize = 64;
+
+/// How many values a configuration may have once its aliases are written out.
+pub const MAX_VALUES: usize = 200_000;
+
+/// How many bytes of text those values may have together.
+pub const MAX_TEXT: usize = 4 << 20;
+
+/// A value and the line that it begins on, from 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value {
+    pub line: u32,
+    pub data: Data,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Data {
+    Null,
+    Bool(bool),
+    Number(f64),
+    Text(String),
+    List(Vec<Value>),
+    /// In the order they are written; no key twice.
+    Map(Vec<Entry>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    pub key: String,
+    /// The line of the key.
+    pub line: u32,
+    pub value: Value,
+}
+
+impl Value {
+    /// Whether nothing is said: null, or an empty list or map.
+    pub fn is_empty(&self) -> bool {
+        match &self.data {
+            Data::Null => true,
+            Data::List(items) => items.is_empty(),
+            Data::Map(entries) => entries.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// What kind of value it is, for messages.
+    pub fn kind(&self) -> &'static str {
+        match &self.data {
+            Data::Null => "nothing",
+            Data::Bool(_) => "true or false",
+            Data::Number(_) => "a number",
+            Data::Text(_) => "text",
+            Data::List(_) => "a list",
+            Data::Map(_) => "a map",
+        }
+    }
+
+    fn size(&self) -> Size {
+        let mut size = Size { values: 1, text: 0 };
+        match &self.data {
+            Data::Text(text) => size.text = text.len(),
+            Data::List(items) => items.iter().for_each(|item| size.add(item.size())),
+            Data::Map(entries) => entries.iter().for_each(|entry| {
+                size.text += entry.key.len();
+                size.add(entry.value.size());
+            }),
+            _ => {}
+        }
+        size
+    }
+}
+
+/// What a value costs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Size {
+    values: usize,
+    text: usize,
+}
+
+impl Size {
+    fn add(&mut self, other: Size) {
+        self.values += other.values;
+        self.text += other.text;
+    }
+
+    fn is_too_much(self) -> bool {
+        self.values > MAX_VALUES || self.text > MAX_TEXT
+    }
+}
+
+/// Reads a document. What stops the reading is the only problem then; repeated keys
+/// and tags without meaning do not stop it and are all named.
+pub fn read(bytes: &[u8]) -> Result<Value, Vec<Problem>> {
+    if bytes.len() > MAX_BYTES {
+        let message = format!("has {} bytes; a configuration has at most {MAX_BYTES}", bytes.len());
+        return Err(vec![Problem::whole(message)]);
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let line = line_at(bytes, error.valid_up_to());
+        vec![Problem { line: Some(line), ..Problem::whole("is not UTF-8 text from here on") }]
+    })?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    // To the parser a NUL ends the text, and what follows would be dropped unseen.
+    if let Some(at) = text.bytes().position(|b| b < b' ' && !matches!(b, b'\t' | b'\n' | b'\r')) {
+        let line = line_at(text.as_bytes(), at);
+        return Err(vec![Problem { line: Some(line), ..Problem::whole("holds a control character") }]);
+    }
+    Builder::default().run(&for_the_parser(text))
+}
+
+fn line_at(bytes: &[u8], at: usize) -> u32 {
+    let ends = bytes.iter().take(at).filter(|b| **b == b'\n').count();
+    u32::try_from(ends).unwrap_or(u32::MAX).saturating_add(1)
+}
+
+/// The text without the few things in JSON that YAML says in another way: tabs
+/// between values, and characters beyond the first plane as two escapes. Lines
+/// stay where they are.
+fn for_the_parser(text: &str) -> Cow<'_, str> {
+    let is_json = text.trim_start().starts_with(['{', '['])
+        && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+    if !is_json {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut in_text = false;
+    while let Some(c) = rest.chars().next() {
+        let mut taken = c.len_utf8();
+        match c {
+            '"' => {
+                in_text = !in_text;
+                out.push(c);
+            }
+            '\\' => match surrogate_pair(rest) {
+                Some(pair) => {
+                    out.push(pair);
+                    taken = PAIR;
+                }
+                // The escaped character goes along, so that a quote does not end the text.
+                None => {
+                    taken = rest.chars().take(2).map(char::len_utf8).sum();
+                    out.push_str(rest.get(..taken).unwrap_or_default());
+                }
+            },
+            '\t' if !in_text => out.push(' '),
+            _ => out.push(c),
+        }
+        rest = rest.get(taken..).unwrap_or_default();
+    }
+    Cow::Owned(out)
+}
+
+/// The bytes of two escapes like `\ud83d`.
+const PAIR: usize = 12;
+
+/// The character that two JSON escapes at the beginning of the text stand for.
+fn surrogate_pair(text: &str) -> Option<char> {
+    let unit = |at: usize| {
+        let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let units = [unit(0)?, unit(6)?];
+    if !(0xd800..0xdc00).contains(&units[0]) {
+        return None;
+    }
+    char::decode_utf16(units).next()?.ok()
+}
+
+/// A list or map that is not closed yet.
+struct Open {
+    line: u32,
+    anchor: usize,
+    kind: Kind,
+}
+
+enum Kind {
+    List(Vec<Value>),
+    Map {
+        entries: Vec<Entry>,
+        keys: BTreeSet<String>,
+        /// A key whose value comes next; `None` in it when the key was there before.
+        key: Option<(Option<String>, u32)>,
+    },
+}
+
+#[derive(Default)]
+struct Builder {
+    open: Vec<Open>,
+    root: Option<Value>,
+    anchors: BTreeMap<usize, (Value, Size)>,
+    size: Size,
+    problems: Vec<Problem>,
+}
+
+impl Builder {
+    fn run(mut self, text: &str) -> Result<Value, Vec<Problem>> {
+        // The parser may see the end of the text on a line after the last.
+        let lines = u32::try_from(text.lines().count().max(1)).unwrap_or(u32::MAX);
+        for event in Parser::new_from_str(text) {
+            let stop = match event {
+                Ok((event, span)) => self.take(event, span),
+                Err(error) => Err(Problem {
+                    line: u32::try_from(error.marker().line()).ok().map(|line| line.min(lines)),
+                    ..Problem::whole(format!("cannot be read: {}", error.info()))
+                }),
+            };
+            if let Err(problem) = stop {
+                self.problems.push(problem);
+                return Err(self.problems);
+            }
+        }
+        match self.root {
+            _ if !self.problems.is_empty() => Err(self.problems),
+            Some(root) => Ok(root),
+            None => Err(vec![Problem::whole("is empty")]),
+        }
+    }
+
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Problem> {
+        let line = u32::try_from(span.start.line()).unwrap_or(u32::MAX);
+        match event {
+            Event::DocumentStart(_) if self.root.is_some() => {
+                Err(self.at(line, "a second document begins here; one is read"))
+            }
+            Event::Alias(anchor) => {
+                let Some((value, size)) = self.anchors.get(&anchor) else {
+                    return Err(self.at(line, "an alias stands inside what it refers to"));
+                };
+                let (value, size) = (value.clone(), *size);
+                if self.is_key_next() {
+                    let Data::Text(key) = value.data else {
+                        return Err(self.at(line, "a key is text, not an alias of another value"));
+                    };
+                    return self.key(key, line);
+                }
+                self.grow(size, line)?;
+                self.place(value);
+                Ok(())
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                if self.is_key_next() {
+                    if anchor > 0 {
+                        let key = Value { line, data: Data::Text(text.to_string()) };
+                        self.anchor(anchor, &key, line)?;
+                    }
+                    return self.key(text.into_owned(), line);
+                }
+                self.grow(Size { values: 1, text: text.len() }, line)?;
+                let data = self.scalar(text, style, tag.as_deref(), line);
+                let value = Value { line, data };
+                self.anchor(anchor, &value, line)?;
+                self.place(value);
+                Ok(())
+            }
+            Event::SequenceStart(anchor, tag) => {
+                self.no_tag(tag.as_deref(), "seq", line);
+                self.enter(Open { line, anchor, kind: Kind::List(Vec::new()) })
+            }
+            Event::MappingStart(anchor, tag) => {
+                self.no_tag(tag.as_deref(), "map", line);
+                let kind = Kind::Map { entries: Vec::new(), keys: BTreeSet::new(), key: None };
+                self.enter(Open { line, anchor, kind })
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                let Some(open) = self.open.pop() else { return Ok(()) };
+                let data = match open.kind {
+                    Kind::List(items) => Data::List(items),
+                    Kind::Map { entries, .. } => Data::Map(entries),
+                };
+                let value = Value { line: open.line, data };
+                self.anchor(open.anchor, &value, line)?;
+                self.place(value);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn enter(&mut self, open: Open) -> Result<(), Problem> {
+        if self.is_key_next() {
+            return Err(self.at(open.line, "a key is text, not a list or map"));
+        }
+        if self.open.len() >= MAX_DEPTH {
+            return Err(self.at(open.line, format!("stands deeper than {MAX_DEPTH} lists and maps")));
+        }
+        self.grow(Size { values: 1, text: 0 }, open.line)?;
+        self.open.push(open);
+        Ok(())
+    }
+
+    fn is_key_next(&self) -> bool {
+        matches!(self.open.last(), Some(Open { kind: Kind::Map { key: None, .. }, .. }))
+    }
+
+    fn key(&mut self, name: String, line: u32) -> Result<(), Problem> {
+        self.grow(Size { values: 1, text: name.len() }, line)?;
+        let mut again = None;
+        if let Some(Open { kind: Kind::Map { keys, key, .. }, .. }) = self.open.last_mut() {
+            if keys.insert(name.clone()) {
+                *key = Some((Some(name), line));
+            } else {
+                *key = Some((None, line));
+                again = Some(name);
+            }
+        }
+        if let Some(name) = again {
+            let path = super::problem::join(&self.path(), &name);
+            self.problems.push(Problem {
+                path,
+                line: Some(line),
+                message: "stands here a second time; keep one".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Puts a finished value where it belongs.
+    fn place(&mut self, value: Value) {
+        match self.open.last_mut().map(|open| &mut open.kind) {
+            None => self.root = Some(value),
+            Some(Kind::List(items)) => items.push(value),
+            Some(Kind::Map { entries, key, .. }) => {
+                if let Some((Some(key), line)) = key.take() {
+                    entries.push(Entry { key, line, value });
+                }
+            }
+        }
+    }
+
+    /// Keeps a value for the aliases of its anchor.
+    fn anchor(&mut self, anchor: usize, value: &Value, line: u32) -> Result<(), Problem> {
+        if anchor > 0 {
+            let size = value.size();
+            self.grow(size, line)?;
+            self.anchors.insert(anchor, (value.clone(), size));
+        }
+        Ok(())
+    }
+
+    fn grow(&mut self, size: Size, line: u32) -> Result<(), Problem> {
+        self.size.add(size);
+        if self.size.is_too_much() {
+            return Err(self.at(
+                line,
+                format!("is more than {MAX_VALUES} values or {MAX_TEXT} bytes of text, aliases written out"),
+            ));
+        }
+        Ok(())
+    }
+
+    fn scalar(&mut self, text: Cow<'_, str>, style: ScalarStyle, tag: Option<&Tag>, line: u32) -> Data {
+        match tag {
+            Some(tag) if tag.is_yaml_core_schema() && tag.suffix == "str" => Data::Text(text.into_owned()),
+            Some(tag) if tag.handle.is_empty() && tag.suffix == "!" => Data::Text(text.into_owned()),
+            Some(tag) if !tag.is_yaml_core_schema() => {
+                self.no_tag(Some(tag), "str", line);
+                Data::Null
+            }
+            _ if style == ScalarStyle::Plain => plain(text),
+            _ => Data::Text(text.into_owned()),
+        }
+    }
+
+    fn no_tag(&mut self, tag: Option<&Tag>, core: &str, line: u32) {
+        let Some(tag) = tag else { return };
+        if !(tag.is_yaml_core_schema() && tag.suffix == core) {
+            let tag = excerpt(&tag.to_string());
+            let problem = self.at(line, format!("the tag `{tag}` has no meaning here; leave it out"));
+            self.problems.push(problem);
+        }
+    }
+
+    fn at(&self, line: u32, message: impl Into<String>) -> Problem {
+        Problem { path: self.path(), line: Some(line), message: message.into() }
+    }
+
+    /// The path of the value that comes next.
+    fn path(&self) -> String {
+        let mut path = String::new();
+        for open in &self.open {
+            match &open.kind {
+                Kind::List(items) => path.push_str(&format!("[{}]", items.len())),
+                Kind::Map { key: Some((Some(key), _)), .. } => path = super::problem::join(&path, key),
+                Kind::Map { .. } => {}
+            }
+        }
+        path
+    }
+}
+
+/// What a plain scalar stands for.
+fn plain(text: Cow<'_, str>) -> Data {
+    match text.as_ref() {
+        "" | "~" | "null" | "Null" | "NULL" => Data::Null,
+        "true" | "True" | "TRUE" => Data::Bool(true),
+        "false" | "False" | "FALSE" => Data::Bool(false),
+        other => match number(other) {
+            Some(number) => Data::Number(number),
+            None => Data::Text(text.into_owned()),
+        },
+    }
+}
+
+fn number(text: &str) -> Option<f64> {
+    match text {
+        ".nan" | ".NaN" | ".NAN" => return Some(f64::NAN),
+        _ => {}
+    }
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(rest) => (-1.0, rest),
+        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if matches!(digits, ".inf" | ".Inf" | ".INF") {
+        return Some(sign * f64::INFINITY);
+    }
+    for (prefix, radix) in [("0x", 16), ("0o", 8)] {
+        if let Some(digits) = text.strip_prefix(prefix) {
+            let plain = digits.bytes().all(|b| b.is_ascii_hexdigit());
+            // As many digits as a number can tell apart.
+            return u64::from_str_radix(digits, radix).ok().filter(|_| plain).map(|n| n as f64);
+        }
+    }
+    let begins = digits.bytes().find(|b| *b != b'.')?.is_ascii_digit() && !digits.starts_with("..");
+    let only = digits.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'));
+    if begins && only { digits.parse::<f64>().ok().map(|n| sign * n) } else { None }
+}
