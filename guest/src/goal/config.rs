@@ -323,7 +323,7 @@ impl Reader {
         Some(Goal {
             name: self.name(&fields, "name"),
             description: self.text(&fields, "description").text,
-            depends_on: self.texts(&fields, "depends_on"),
+            depends_on: self.names(&fields, "depends_on"),
             priority: self.whole(&fields, "priority", 0, u32::MAX).and_then(|n| u32::try_from(n).ok()),
             path: fields.path,
         })
@@ -386,7 +386,7 @@ impl Reader {
         let fields = self.fields(value, path, &format!("a `{kind}` detector"), accepted)?;
         Some(match *kind {
             "script" => Detector::Script {
-                command: self.text(&fields, "command").text,
+                command: self.name(&fields, "command").text,
                 args: self.texts(&fields, "args").into_iter().map(|word| word.text).collect(),
                 expect_exit: self
                     .whole(&fields, "expect_exit", i32::MIN, i32::MAX.unsigned_abs())
@@ -476,8 +476,8 @@ impl Reader {
             // Its problem is noted; the rest of the node still is looked at.
             role: role.unwrap_or(Role::Builder),
             instruction: self.text(&fields, "instruction").text,
-            depends_on: self.texts(&fields, "depends_on"),
-            goals: self.texts(&fields, "goals"),
+            depends_on: self.names(&fields, "depends_on"),
+            goals: self.names(&fields, "goals"),
             tier: tier.unwrap_or(Tier::Standard),
             provider: self.optional_text(&fields, "provider"),
             skills: self.texts(&fields, "skills").into_iter().map(|word| word.text).collect(),

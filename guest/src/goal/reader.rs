@@ -4,7 +4,7 @@
 use super::problem::{Problem, join};
 use super::tree::{Data, Entry, Value};
 use crate::arguments::excerpt;
-use crate::text::nearest;
+use crate::text::{is_blank, nearest};
 
 /// A text with the line that it stands on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -150,15 +150,25 @@ impl Reader {
 
     /// A text that has to be there, one line of it and not blank: a name.
     pub fn name(&mut self, fields: &Fields, key: &str) -> Word {
-        let Some(value) = fields.get(key) else {
-            return self.text(fields, key);
-        };
-        let word = self.word(value, fields.path(key));
+        match fields.get(key) {
+            Some(value) => self.named(value, fields.path(key)),
+            None => self.text(fields, key),
+        }
+    }
+
+    /// A list of names.
+    pub fn names(&mut self, fields: &Fields, key: &str) -> Vec<Word> {
+        let items = self.list(fields, key);
+        items.into_iter().map(|(path, value)| self.named(value, path)).collect()
+    }
+
+    fn named(&mut self, value: &Value, path: String) -> Word {
+        let word = self.word(value, path.clone());
         if matches!(value.data, Data::Text(_)) {
-            if crate::text::is_blank(&word.text) {
-                self.problem(fields.path(key), value.line, "is empty; it takes a name");
+            if is_blank(&word.text) {
+                self.problem(path, value.line, "is empty");
             } else if word.text.chars().any(char::is_control) {
-                self.problem(fields.path(key), value.line, "holds a control character; a name is one line");
+                self.problem(path, value.line, "holds a control character");
             }
         }
         word

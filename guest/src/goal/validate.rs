@@ -115,6 +115,8 @@ fn graph(errors: &mut Reader, what: &str, items: &[Item]) {
         for (n, dependency) in item.depends_on.iter().enumerate() {
             let path = || format!("{}.depends_on[{n}]", item.path);
             match by_name.get(dependency.text.as_str()) {
+                // Named as a problem already.
+                _ if is_blank(&dependency.text) => {}
                 _ if dependency.text == item.name.text => {
                     errors.problem(
                         path(),
@@ -206,13 +208,6 @@ fn detectors(config: &Config, errors: &mut Reader, warnings: &mut Reader) {
     let mut judged: BTreeMap<&str, u32> = BTreeMap::new();
     for check in &config.checks {
         match &check.detector {
-            Detector::Script { command, .. } if is_blank(command) => {
-                errors.problem(
-                    format!("{}.detector.command", check.path),
-                    check.detector_line,
-                    "is empty; it takes the program to run",
-                );
-            }
             Detector::RegexMatch { artifact, pattern } => {
                 let path = format!("{}.detector.pattern", check.path);
                 if compiled > MAX_TOGETHER {
