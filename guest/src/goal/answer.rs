@@ -111,24 +111,34 @@ pub fn rejected(rejected: &Rejected) -> Reply {
     Reply::new().with("problems", problems).with_some("more", (rejected.more > 0).then_some(rejected.more))
 }
 
-/// The recorded rulings of a run by target, in the order given.
+/// How many characters the states of a run may take.
+const STATES: usize = 36_000;
+
+/// The recorded rulings of a run by target, in the order given; of more than an
+/// answer holds the rest is counted in `more`.
 pub fn goal_states(states: &[GoalState]) -> Reply {
-    states.iter().fold(Reply::new(), |reply, state| {
-        reply.with(
-            &state.target,
-            json!({
-                "satisfied": state.satisfied,
-                "passed": state.passed,
-                "failed": state.failed,
-                "total": state.total,
-                "reason": state.reason,
-                "iteration": state.iteration,
-                "config_sha256": state.config_sha256,
-                "evidence_sha256": state.evidence_sha256,
-                "updated_at": timestamp(state.updated_at),
-            }),
-        )
-    })
+    let mut reply = Reply::new();
+    let mut room = STATES;
+    for (shown, state) in states.iter().enumerate() {
+        let value = json!({
+            "satisfied": state.satisfied,
+            "passed": state.passed,
+            "failed": state.failed,
+            "total": state.total,
+            "reason": state.reason,
+            "iteration": state.iteration,
+            "config_sha256": state.config_sha256,
+            "evidence_sha256": state.evidence_sha256,
+            "updated_at": timestamp(state.updated_at),
+        });
+        let length = state.target.len() + value.to_string().len();
+        if length > room {
+            return reply.with("more", states.len() - shown);
+        }
+        room -= length;
+        reply = reply.with(&state.target, value);
+    }
+    reply
 }
 
 /// An entry of the ledger.

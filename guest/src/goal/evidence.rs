@@ -235,7 +235,10 @@ pub fn relative(path: &str) -> Result<String, PathFault> {
 pub fn artifact_paths(config: &Config, artifact: &str) -> Result<Vec<String>, PathFault> {
     let mut paths = vec![relative(artifact)?];
     let named = config.checks.iter().find_map(|check| match &check.detector {
-        Detector::FileExists { path, .. } => relative(path).ok().filter(|path| stem(path) == artifact),
+        // Most paths do not even hold the name, and are not put into form for nothing.
+        Detector::FileExists { path, .. } if path.contains(artifact) => {
+            relative(path).ok().filter(|path| stem(path) == artifact)
+        }
         _ => None,
     });
     paths.extend(named.filter(|path| !paths.contains(path)));

@@ -4,15 +4,15 @@ use super::plan::Plan;
 use crate::arguments::excerpt;
 use std::fmt::Write;
 
-/// The least width that a drawing makes sense in.
-const LEAST: usize = 40;
+/// The widths that a drawing makes sense in.
+const WIDTHS: std::ops::RangeInclusive<usize> = 40..=1000;
 
-/// Draws a plan in lines of at most `width` characters.
+/// Draws a plan in lines of at most `width` characters, within reason.
 ///
 /// In the schedule a node is a bar from its start to its end, `#` on the critical
 /// path and `-` off it, with as much of its name as fits.
 pub fn text(plan: &Plan, width: usize) -> String {
-    let width = width.max(LEAST);
+    let width = width.clamp(*WIDTHS.start(), *WIDTHS.end());
     let mut out = String::new();
     // Writing into a string does not fail.
     let _ = writeln!(out, "waves");

@@ -10,7 +10,7 @@ use super::evidence::{
     evidence_sha256, fold_provider, is_about, relative,
 };
 use super::metrics::Metrics;
-use super::pattern::{Pattern, Search};
+use super::pattern::{MAX_STEPS, Pattern, Search};
 use crate::arguments::excerpt;
 use crate::status::words;
 use std::fmt;
@@ -139,8 +139,13 @@ pub fn evaluate(
     options: Options,
 ) -> Result<Verdict, UnknownTarget> {
     target(config, name)?;
-    let metrics = Metrics::new(evidence.files.get(METRICS));
-    let mut gate = Gate { config, evidence, claims, options, metrics, used: Claims::default() };
+    let wanted = config.checks_of(name).filter_map(|check| match &check.detector {
+        Detector::Threshold { metric, .. } => Some(metric.as_str()),
+        _ => None,
+    });
+    let metrics = Metrics::new(evidence.files.get(METRICS), &wanted.collect());
+    let mut gate =
+        Gate { config, evidence, claims, options, metrics, used: Claims::default(), steps: MAX_STEPS };
     let checks: Vec<_> = config
         .checks_of(name)
         .map(|check| {
@@ -220,6 +225,8 @@ struct Gate<'a> {
     metrics: Metrics,
     /// The claims that counted.
     used: Claims,
+    /// What is left of the effort that patterns may take.
+    steps: usize,
 }
 
 impl Gate<'_> {
@@ -292,7 +299,7 @@ impl Gate<'_> {
             match self.evidence.files.get(path) {
                 Some(FileFact::Absent | FileFact::NotAFile) => {}
                 Some(FileFact::File { text: Some(text), .. }) => {
-                    return search(pattern, text, Source::Disk, path);
+                    return search(pattern, text, Source::Disk, path, &mut self.steps);
                 }
                 fact => return Said::unavailable(Source::Disk, unread(path, fact)),
             }
@@ -313,7 +320,7 @@ impl Gate<'_> {
                 ),
             );
         }
-        let said = search(pattern, text.as_bytes(), Source::Caller, artifact);
+        let said = search(pattern, text.as_bytes(), Source::Caller, artifact, &mut self.steps);
         self.used.artifacts.insert(artifact.to_owned(), text.clone());
         said
     }
@@ -357,7 +364,7 @@ fn unread(path: &str, fact: Option<&FileFact>) -> String {
     }
 }
 
-fn search(pattern: &str, text: &[u8], source: Source, what: &str) -> Said {
+fn search(pattern: &str, text: &[u8], source: Source, what: &str, steps: &mut usize) -> Said {
     let what = excerpt(what);
     if text.len() as u64 > MAX_TEXT {
         return Said::unavailable(
@@ -365,7 +372,7 @@ fn search(pattern: &str, text: &[u8], source: Source, what: &str) -> Said {
             format!("{what} has {} bytes; up to {MAX_TEXT} are looked through", text.len()),
         );
     }
-    match Pattern::new(pattern).map(|pattern| pattern.search(text)) {
+    match Pattern::new(pattern).map(|pattern| pattern.search(text, steps)) {
         Ok(Search::Found) => Said::new(true, source, format!("the pattern is found in {what}")),
         Ok(Search::NotFound) => Said::new(false, source, format!("the pattern is not found in {what}")),
         Ok(Search::TooCostly) => Said::unavailable(
@@ -450,6 +457,6 @@ fn judge(
     Said::new(
         true,
         Source::Episodes,
-        format!("{} independent judgments pass against: {standard}", judgments.len()),
+        format!("independent judgments ({}) pass against: {standard}", judgments.len()),
     )
 }

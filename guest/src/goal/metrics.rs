@@ -2,12 +2,11 @@
 
 use super::evidence::{FileFact, MAX_TEXT, METRICS};
 use crate::arguments::excerpt;
-use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
-use serde_json::Value;
-use std::collections::BTreeMap;
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// What the file holds.
+/// What the file holds of the metrics that are asked for.
 pub struct Metrics(Read);
 
 enum Read {
@@ -17,6 +16,7 @@ enum Read {
     Entries(BTreeMap<String, Entry>),
 }
 
+#[derive(Clone, Copy)]
 enum Entry {
     Number(f64),
     Other,
@@ -25,12 +25,12 @@ enum Entry {
 }
 
 impl Metrics {
-    /// Reads what was found at [`METRICS`].
-    pub fn new(fact: Option<&FileFact>) -> Metrics {
+    /// Reads what was found at [`METRICS`]; only what is wanted is kept.
+    pub fn new(fact: Option<&FileFact>, wanted: &BTreeSet<&str>) -> Metrics {
         Metrics(match fact {
             Some(FileFact::Absent) => Read::Absent,
-            Some(FileFact::File { text: Some(text), .. }) => match serde_json::from_slice::<Object>(text) {
-                Ok(object) => Read::Entries(object.0),
+            Some(FileFact::File { text: Some(text), .. }) => match entries(text, wanted) {
+                Ok(entries) => Read::Entries(entries),
                 Err(error) => Read::Broken(format!(
                     "{METRICS} is no flat JSON object of numbers: {}",
                     excerpt(&error.to_string())
@@ -65,36 +65,90 @@ impl Metrics {
     }
 }
 
-struct Object(BTreeMap<String, Entry>);
+fn entries(text: &[u8], wanted: &BTreeSet<&str>) -> serde_json::Result<BTreeMap<String, Entry>> {
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let entries = Wanted(wanted).deserialize(&mut json)?;
+    json.end()?;
+    Ok(entries)
+}
 
-impl<'de> Deserialize<'de> for Object {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Object, D::Error> {
-        struct Entries;
-        impl<'de> Visitor<'de> for Entries {
-            type Value = Object;
+/// Reads an object and keeps the entries that are wanted: the file may be large.
+struct Wanted<'a>(&'a BTreeSet<&'a str>);
 
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("an object")
-            }
+impl<'de> DeserializeSeed<'de> for Wanted<'_> {
+    type Value = BTreeMap<String, Entry>;
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
-                let mut entries = BTreeMap::new();
-                while let Some((key, value)) = map.next_entry::<String, Value>()? {
-                    let entry = match value.as_f64().filter(|number| number.is_finite()) {
-                        Some(number) => Entry::Number(number),
-                        None => Entry::Other,
-                    };
-                    let entry = if entries.contains_key(&key) { Entry::Twice } else { entry };
-                    entries.insert(key, entry);
-                }
-                Ok(Object(entries))
-            }
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
 
-            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<Object, A::Error> {
-                while seq.next_element::<IgnoredAny>()?.is_some() {}
-                Err(A::Error::custom("it is a list"))
+impl<'de> Visitor<'de> for Wanted<'_> {
+    type Value = BTreeMap<String, Entry>;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut entries = BTreeMap::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let entry = map.next_value::<Entry>()?;
+            if self.0.contains(key.as_str()) {
+                let first = !entries.contains_key(&key);
+                entries.insert(key, if first { entry } else { Entry::Twice });
             }
         }
-        deserializer.deserialize_any(Entries)
+        Ok(entries)
+    }
+}
+
+impl<'de> Deserialize<'de> for Entry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Entry, D::Error> {
+        deserializer.deserialize_any(OneEntry)
+    }
+}
+
+struct OneEntry;
+
+impl<'de> Visitor<'de> for OneEntry {
+    type Value = Entry;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Entry, E> {
+        Ok(if number.is_finite() { Entry::Number(number) } else { Entry::Other })
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Entry, E> {
+        Ok(Entry::Number(number as f64))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Entry, E> {
+        Ok(Entry::Number(number as f64))
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Entry, E> {
+        Ok(Entry::Other)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Entry, E> {
+        Ok(Entry::Other)
+    }
+
+    fn visit_unit<E>(self) -> Result<Entry, E> {
+        Ok(Entry::Other)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Entry, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Entry::Other)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entry, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Entry::Other)
     }
 }

@@ -23,8 +23,9 @@ pub const MAX_TOGETHER: usize = 16 << 20;
 /// How deep a pattern may nest.
 const MAX_NESTING: u32 = 100;
 
-/// How many steps the simulation may take: about two seconds inside the sandbox.
-const MAX_STEPS: usize = 200_000_000;
+/// How many steps the simulations of one ruling may take together: a few seconds
+/// inside the sandbox at the very worst.
+pub const MAX_STEPS: usize = 200_000_000;
 
 /// What the lazy DFA may keep, in bytes.
 const CACHE: usize = 2 << 20;
@@ -74,15 +75,16 @@ impl Pattern {
         self.nfa.memory_usage()
     }
 
-    /// Looks for the pattern anywhere in the text.
-    pub fn search(&self, text: &[u8]) -> Search {
+    /// Looks for the pattern anywhere in the text; `steps` is what is left of
+    /// [`MAX_STEPS`].
+    pub fn search(&self, text: &[u8], steps: &mut usize) -> Search {
         if let Some(found) = self.lazily(text) {
             return if found { Search::Found } else { Search::NotFound };
         }
-        let steps = text.len().saturating_mul(self.nfa.states().len());
-        if steps > MAX_STEPS {
-            return Search::TooCostly;
-        }
+        // As if every state were alive at every byte, which is the worst there is.
+        let needed = text.len().saturating_mul(self.nfa.states().len());
+        let Some(left) = steps.checked_sub(needed) else { return Search::TooCostly };
+        *steps = left;
         let Ok(machine) = PikeVM::builder().build_from_nfa(self.nfa.clone()) else {
             return Search::TooCostly;
         };

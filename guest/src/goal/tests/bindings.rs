@@ -100,7 +100,13 @@ fn recording_tells_changes_of_the_ruling() {
             vec!["gate_evaluated", "goal_revoked"],
         ]
     );
-    let shown = answer::goal_states(&[state.unwrap()]).finish(Vec::new());
+    let state = state.unwrap();
+    let many: Vec<_> = (0..500).map(|i| GoalState { target: format!("g{i}"), ..state.clone() }).collect();
+    let answered = answer::goal_states(&many).into_value();
+    let answered = answered.as_object().unwrap();
+    assert_eq!(answered["more"], 501 - answered.len(), "what does not fit is counted");
+    assert!(serde_json::to_string(answered).unwrap().len() <= crate::reply::WIDE.answer);
+    let shown = answer::goal_states(&[state]).finish(Vec::new());
     assert!(
         shown.starts_with(
             "{\"overall\":{\"satisfied\":false,\"passed\":0,\"failed\":1,\"total\":1,\"reason\":"
@@ -134,7 +140,8 @@ fn a_loop_ends_only_on_a_ruling_that_still_holds() {
             _ => unreachable!(),
         },
     };
-    let table: Vec<(&Pin, Bound, Option<&GoalState>, &Evidence, &[&str])> = vec![
+    type Case<'a> = (&'a Pin, Bound, Option<&'a GoalState>, &'a Evidence, &'a [&'a str]);
+    let table: Vec<Case> = vec![
         (&pin, same(), Some(&good), &there, &[]),
         (&pin, same(), None, &there, &["goal-unchecked"]),
         (&pin, same(), Some(&bad), &gone, &["goal-unsatisfied"]),

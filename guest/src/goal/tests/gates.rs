@@ -203,7 +203,7 @@ fn thresholds_compare_as_written() {
 #[test]
 fn callers_send_numbers_and_texts() {
     let sent = claims(json!({"a": 1, "b": " 2.5 ", "c": "-1e3"}), json!({"t": "x"}));
-    assert_eq!(sent.metrics.into_iter().map(|(_, n)| n).collect::<Vec<_>>(), [1.0, 2.5, -1000.0]);
+    assert_eq!(sent.metrics.into_values().collect::<Vec<_>>(), [1.0, 2.5, -1000.0]);
     let metrics = json!({"a": "ten", "b": true, "c": "inf", "d": null, "e": [1], "f": "NaN"});
     let faults = Claims::read(Some(&metrics), Some(&json!({"t": 5}))).unwrap_err();
     let said: Vec<_> = faults.iter().map(ToString::to_string).collect();
@@ -271,7 +271,7 @@ fn a_judge_is_independent_of_every_builder() {
         (&[], false, "no judgment of `c`"),
         (&[build("a")], false, "no judgment of `c`"),
         (&[judge("b", good)], false, "no builder episode"),
-        (&[build("a"), judge("b", good)], true, "1 independent judgments pass against: the style guide"),
+        (&[build("a"), judge("b", good)], true, "independent judgments (1) pass against: the style guide"),
         (&[build("a"), judge("a", good)], false, "judgment 2 is by `a`, which also built"),
         (&[build("a"), judge(" A ", good)], false, "which also built"),
         (&[build("a"), build("b"), judge("b", good)], false, "which also built"),

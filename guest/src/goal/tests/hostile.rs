@@ -2,7 +2,7 @@
 
 use super::problems;
 use crate::goal::config::Config;
-use crate::goal::pattern::{Pattern, Search};
+use crate::goal::pattern::{MAX_STEPS, Pattern, Search};
 use crate::goal::tree::{self, Data, MAX_BYTES, Value};
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
@@ -106,7 +106,7 @@ fn searches_are_bounded() {
         let compiled = Pattern::new(pattern).unwrap();
         for text in [&text, &mixed] {
             let start = Instant::now();
-            let found = compiled.search(text.as_bytes());
+            let found = compiled.search(text.as_bytes(), &mut { MAX_STEPS });
             let finds = pattern == "(a|aa)+b" && text == &mixed;
             assert_eq!(found == Search::Found, finds, "{pattern}");
             assert!(start.elapsed() < PATIENCE, "{pattern}: {:?}", start.elapsed());
@@ -131,7 +131,7 @@ fn patterns_read_as_rust_does() {
         ("", "", true),
     ];
     for (pattern, text, wanted) in table {
-        let found = Pattern::new(pattern).unwrap().search(text.as_bytes());
+        let found = Pattern::new(pattern).unwrap().search(text.as_bytes(), &mut { MAX_STEPS });
         assert_eq!(found, if wanted { Search::Found } else { Search::NotFound }, "{pattern} in {text:?}");
     }
     for pattern in ["(?=a)", r"(a)\1", "a**b)", "[z-a]", r"\p{Nope}", "a{2,1}", "(?P<n"] {
