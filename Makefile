@@ -22,7 +22,9 @@ build: toolchain ## Build target/release/loop-state-mcp
 demo: build ## Play one whole loop against the server and show it
 	@LOOP_STATE_BIN=$(abspath $(BIN)) $(CARGO) run --release --locked -q -p loop-state-tests --bin demo
 
-test: build ## Run everything that CI runs
+# Not after `build`: the tests make their own binary, with the features of the whole
+# workspace, and the heavy part of it is then compiled once.
+test: toolchain ## Run everything that CI runs
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --release --locked --workspace --no-deps --document-private-items

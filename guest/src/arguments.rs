@@ -26,7 +26,7 @@ pub enum ArgumentError {
     /// The text says nothing.
     Blank { key: String },
     /// The text is longer than any argument takes.
-    TooLong { key: String, bytes: usize },
+    TooLong { key: String, bytes: usize, limit: usize },
     /// The key is most likely another one, misspelt.
     Misspelt { key: String, meant: String },
     /// The arguments are no JSON object.
@@ -47,9 +47,9 @@ impl fmt::Display for ArgumentError {
                 write!(f, "argument `{key}` is \"{got}\"; it has to be {rule}")
             }
             ArgumentError::Blank { key } => write!(f, "argument `{key}` is blank; say what it is"),
-            ArgumentError::TooLong { key, bytes } => write!(
+            ArgumentError::TooLong { key, bytes, limit } => write!(
                 f,
-                "argument `{key}` is {bytes} bytes long and at most {TEXT_MAX} are kept; nothing was cut or stored, so send less"
+                "argument `{key}` is {bytes} bytes long and at most {limit} are kept; nothing was cut or stored, so send less"
             ),
             ArgumentError::Misspelt { key, meant } => {
                 write!(f, "unknown argument `{key}`; did you mean `{meant}`?")
@@ -123,13 +123,18 @@ impl Argument for String {
         "text".to_owned()
     }
     fn read(value: Value, key: &str, _: &mut Ignored) -> Result<Self, ArgumentError> {
-        match value {
-            Value::String(s) if s.len() > TEXT_MAX => {
-                Err(ArgumentError::TooLong { key: key.to_owned(), bytes: s.len() })
-            }
-            Value::String(s) => Ok(s),
-            other => Err(wrong::<Self>(&other, key)),
+        text_of::<Self>(value, key, TEXT_MAX)
+    }
+}
+
+/// Reads a text of at most `limit` bytes, for the argument type `T`.
+pub fn text_of<T: Argument>(value: Value, key: &str, limit: usize) -> Result<String, ArgumentError> {
+    match value {
+        Value::String(s) if s.len() > limit => {
+            Err(ArgumentError::TooLong { key: key.to_owned(), bytes: s.len(), limit })
         }
+        Value::String(s) => Ok(s),
+        other => Err(wrong::<T>(&other, key)),
     }
 }
 
@@ -209,6 +214,23 @@ impl Argument for Reference {
     }
 }
 
+impl Argument for f64 {
+    fn schema() -> Map<String, Value> {
+        typed("number")
+    }
+    fn takes() -> String {
+        "a number".to_owned()
+    }
+    fn read(value: Value, key: &str, _: &mut Ignored) -> Result<Self, ArgumentError> {
+        let number = match &value {
+            Value::Number(n) => n.as_f64(),
+            Value::String(s) => s.trim().parse().ok(),
+            _ => None,
+        };
+        number.filter(|n| n.is_finite()).ok_or_else(|| wrong::<Self>(&value, key))
+    }
+}
+
 impl Argument for i64 {
     fn schema() -> Map<String, Value> {
         typed("integer")
@@ -232,22 +254,28 @@ fn whole(f: f64) -> Option<i64> {
     (f.fract() == 0.0 && f.abs() <= EXACT).then_some(f as i64)
 }
 
-impl Argument for u32 {
-    fn schema() -> Map<String, Value> {
-        let mut schema = typed("integer");
-        schema.insert("minimum".to_owned(), json!(0));
-        schema
-    }
-    fn takes() -> String {
-        format!("a whole number from 0 to {}", u32::MAX)
-    }
-    fn read(value: Value, key: &str, ignored: &mut Ignored) -> Result<Self, ArgumentError> {
-        i64::read(value.clone(), key, ignored)
-            .ok()
-            .and_then(|n| u32::try_from(n).ok())
-            .ok_or_else(|| wrong::<Self>(&value, key))
-    }
+/// Declares whole numbers from 0 on.
+macro_rules! counts {
+    ($($type:ty),+) => {$(
+        impl Argument for $type {
+            fn schema() -> Map<String, Value> {
+                let mut schema = typed("integer");
+                schema.insert("minimum".to_owned(), json!(0));
+                schema
+            }
+            fn takes() -> String {
+                format!("a whole number from 0 to {}", i64::try_from(<$type>::MAX).unwrap_or(i64::MAX))
+            }
+            fn read(value: Value, key: &str, ignored: &mut Ignored) -> Result<Self, ArgumentError> {
+                i64::read(value.clone(), key, ignored)
+                    .ok()
+                    .and_then(|n| <$type>::try_from(n).ok())
+                    .ok_or_else(|| wrong::<Self>(&value, key))
+            }
+        }
+    )+};
 }
+counts!(u32, u64);
 
 impl Argument for bool {
     fn schema() -> Map<String, Value> {
@@ -517,6 +545,8 @@ macro_rules! arguments {
                 key: &str,
                 ignored: &mut $crate::arguments::Ignored,
             ) -> Result<Self, $crate::arguments::ArgumentError> {
+                // A tool without arguments takes nothing out of it.
+                #[allow(unused_mut)]
                 let mut map = $crate::arguments::open_object(value, |v| {
                     $crate::arguments::wrong_type::<Self>(v, key)
                 })?;

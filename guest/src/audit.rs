@@ -4,6 +4,7 @@
 //! was recorded; whether a pull request really merged it cannot know.
 
 use crate::counter::{LoopCounter, TaskCounter};
+use crate::goal::binding;
 use crate::model::{Event, LoopState, Task};
 use crate::owed;
 use crate::phase::Rung;
@@ -355,12 +356,17 @@ fn worst<'a>(findings: impl Iterator<Item = &'a Finding>) -> Verdict {
 }
 
 /// Audits a loop. `proofs` are its events that carry evidence, oldest first.
-pub fn audit(state: &LoopState, proofs: &[Event]) -> Report {
+///
+/// `goals` is what the bound goal configuration says against the end.
+pub fn audit(state: &LoopState, proofs: &[Event], goals: &[binding::Finding]) -> Report {
     let mut audit = Audit { state, proofs, findings: Vec::new() };
     for i in 0..state.tasks.len() {
         audit.task_status(i);
     }
     audit.whole_loop();
+    for goal in goals {
+        audit.raise(goal.code, Severity::Fail, None, goal.message.clone(), goal.fix.clone());
+    }
     let mut findings = audit.findings;
     findings.sort_by(|a, b| (a.severity, a.task, a.code).cmp(&(b.severity, b.task, b.code)));
     let tasks = state

@@ -8,7 +8,9 @@ use crate::arguments::{Argument, ArgumentError, Ignored};
 use crate::desk::{Desk, Done, Halt, refused};
 use crate::policy::{AfterEnd, LatchReach, Policy};
 use crate::refusal::Refusal;
-use crate::tool::{batch, init, inspect, lessons, loops, now, tasks, timeline};
+use crate::tool::{
+    archive, batch, documents, goals, init, inspect, lessons, loops, now, retention, runs, tasks, timeline,
+};
 use crate::tools::{Call, Decision, Facts, Profile, Tool as Published};
 use serde_json::{Map, Value};
 
@@ -21,6 +23,10 @@ pub enum Effect {
     Sets,
     /// Each call changes something.
     Adds,
+    /// Takes something away; what is not there any more cannot be taken away again.
+    Destroys,
+    /// Takes something away; calling it again changes nothing more.
+    Empties,
 }
 
 /// One tool.
@@ -98,6 +104,15 @@ pub static TOOLS: &[Tool] = &[
     tool!("loop_clearBlock", "Lift a refusal",
         "Lifts the block that a refused call left, on the user's decision. The corrective call lifts it by itself.",
         Core, Sets, Allowed, Free, loops::ClearBlock, loops::clear_block),
+    tool!("loop_writeFile", "Write a document",
+        "Stores a document as its next revision and writes it to the loop's folder with a header.",
+        Core, Sets, Allowed, Free, documents::WriteFile, documents::write_file),
+    tool!("loop_readFile", "Read a document",
+        "Reads a document, or a view. A long one comes in parts: more counts the characters left.",
+        Core, Reads, Allowed, Free, documents::ReadFile, documents::read_file),
+    tool!("loop_materialize", "Bring documents to disk",
+        "Writes the loop's documents to its folder, e.g. in a fresh work tree. Files that differ are kept and listed.",
+        Standard, Sets, Allowed, Free, documents::Materialize, documents::materialize),
     tool!("tasks_derive", "Store the plan",
         "Creates or updates tasks by taskid, all or none. Status, counters and evidence stay.",
         Core, Sets, Refused, Whole, batch::Derive, batch::derive),
@@ -128,6 +143,54 @@ pub static TOOLS: &[Tool] = &[
     tool!("memory_append", "Keep a lesson",
         "Appends a lesson to the loop's memory.",
         Core, Adds, Allowed, Free, lessons::Append, lessons::append),
+    tool!("loop_archive", "Archive a loop",
+        "Moves an ended loop with its rows, documents and files to cold storage. Its folder stays.",
+        All, Destroys, Allowed, Free, archive::Archive, archive::archive),
+    tool!("archive_list", "List archives",
+        "Lists archives of all projects, newest first.",
+        All, Reads, Allowed, Free, archive::List, archive::list),
+    tool!("archive_get", "Look at an archive",
+        "Returns an archive's header and its files.",
+        All, Reads, Allowed, Free, archive::Get, archive::get),
+    tool!("archive_readFile", "Read an archived file",
+        "Returns one file of an archive, checked. A long one comes in parts: more counts the characters left.",
+        All, Reads, Allowed, Free, archive::ReadFile, archive::read_file),
+    tool!("archive_restore", "Restore an archive",
+        "Makes an archive a live loop again, in its own project root or in targetDir. The archive stays.",
+        All, Adds, Allowed, Free, archive::Restore, archive::restore),
+    tool!("archive_delete", "Delete an archive",
+        "Deletes an archive for good.",
+        All, Destroys, Allowed, Free, archive::Delete, archive::delete),
+    tool!("loop_prune", "Drop old history",
+        "Drops events and steps of loops that ended long ago, in all projects; rows, tasks, lessons and documents stay. A preview unless dryRun is false.",
+        All, Empties, Allowed, Free, retention::Prune, retention::prune),
+    tool!("loop_delete", "Delete a loop",
+        "Deletes an ended loop. Its documents are kept unless purgeDocuments.",
+        All, Destroys, Allowed, Free, retention::Delete, retention::delete),
+    tool!("db_vacuum", "Shrink the database",
+        "Returns space that archiving, pruning and deleting freed to the file system.",
+        All, Sets, Allowed, Free, retention::Vacuum, retention::vacuum),
+    tool!("loopsmith_plan", "Plan a graph of work",
+        "Reads a goal configuration and returns its graph's waves, critical path, speedup and a schedule.",
+        All, Reads, Allowed, Free, goals::PlanArgs, goals::plan),
+    tool!("loopsmith_gate_evaluate", "Rule on a goal",
+        "Derives from evidence whether a goal is met. With run_id the ruling is recorded, and only what the server reads itself counts.",
+        All, Adds, Allowed, Free, goals::GateArgs, goals::evaluate),
+    tool!("loopsmith_ledger", "Read a run's ledger",
+        "Returns the newest entries of a run, oldest first, and says when the chain was tampered with.",
+        All, Reads, Allowed, Free, runs::LedgerArgs, runs::read_ledger),
+    tool!("loopsmith_goal_states", "Read recorded rulings",
+        "Returns the newest recorded ruling on each target of a run.",
+        All, Reads, Allowed, Free, runs::StatesArgs, runs::goal_states),
+    tool!("loopsmith_record_episode", "Record an episode",
+        "Keeps what a node of a run did and by whom; role judge with a judgment is a judge's word.",
+        All, Adds, Allowed, Free, runs::EpisodeArgs, runs::record_episode),
+    tool!("loopsmith_episodes", "Read episodes",
+        "Returns the newest episodes of a run, oldest first.",
+        All, Reads, Allowed, Free, runs::EpisodesArgs, runs::episodes),
+    tool!("loopsmith_scratchpad", "Use a run's scratchpad",
+        "Writes a note by key, reads it without value, removes it with clear.",
+        All, Sets, Allowed, Free, runs::ScratchpadArgs, runs::scratchpad),
 ];
 
 impl Tool {
@@ -158,8 +221,8 @@ impl Tool {
             input_schema: Value::Object((self.schema)()).to_string(),
             profile: self.profile,
             read_only: self.effect == Effect::Reads,
-            destructive: false,
-            idempotent: self.effect != Effect::Adds,
+            destructive: matches!(self.effect, Effect::Destroys | Effect::Empties),
+            idempotent: !matches!(self.effect, Effect::Adds | Effect::Destroys),
         }
     }
 }
@@ -171,9 +234,9 @@ pub fn decide(call: &Call, facts: Facts) -> Decision {
     };
     let version = facts.version.clone();
     let mut ignored = Ignored::default();
-    let mut desk = Desk { policy: tool.policy, facts };
+    let mut desk = Desk { policy: tool.policy, facts, gone: None };
     match tool.run(&call.arguments, &mut desk, &mut ignored) {
-        Ok(accepted) => Decision::Done(accepted.outcome(ignored.0, &version)),
+        Ok(accepted) => Decision::Done(accepted.outcome(ignored.0, desk.gone.as_deref(), &version)),
         Err(Halt::Need(queries)) => Decision::Need(queries),
         Err(Halt::Refuse(refusal)) => Decision::Done(refused(&refusal)),
         Err(Halt::Latch(latch)) => Decision::Done(latch.outcome(&version)),

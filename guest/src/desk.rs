@@ -6,7 +6,11 @@
 //! views from the very state that the writes lead to. A refusal drops the notes.
 
 use crate::clock::{self, Clocks, Dispatch, EndedBy};
-use crate::model::{Block, DocumentHead, Event, FileEntry, Loop, LoopState, Memory, Step, Task};
+use crate::document;
+use crate::model::{
+    Block, Document, DocumentHead, Event, FileEntry, GoalState, LedgerEntry, Loop, LoopPlace, LoopState,
+    Memory, Step, Task, TreeEntry,
+};
 use crate::owed::{self, Owed};
 use crate::phase::LoopStatus;
 use crate::plan::{same_id, status_of};
@@ -17,8 +21,12 @@ use crate::reply::Reply;
 use crate::status::{Mode, Status};
 use crate::text::nearest;
 use crate::timeline::name;
-use crate::tools::{Answer, Facts, LoopFilter, LoopPage, Outcome, Query, Write};
-use crate::views::{Content, Log, View, ViewSet};
+use crate::tools::{
+    Answer, ArchiveDetail, ArchiveFilter, ArchivePage, ArchivedLoop, CapturedFile, EpisodePage, EvidenceFile,
+    Facts, FileFact, FollowUp, FoundLoop, LedgerPage, LoopFilter, LoopPage, Outcome, Project, PruneCandidate,
+    Query, Run, RunPart, Script, ScriptRun, Write,
+};
+use crate::views::{Content, DocumentView, Log, View, ViewSet};
 use std::collections::BTreeMap;
 
 /// Why a tool stops before it has an answer.
@@ -51,6 +59,7 @@ impl<R: Into<Refusal>> From<R> for Halt {
 pub struct Accepted {
     reply: Reply,
     change: Change,
+    follow_up: Option<FollowUp>,
 }
 
 enum Change {
@@ -59,30 +68,54 @@ enum Change {
     Loop(Box<OpenLoop>, Option<Vec<Memory>>),
     /// Nothing is stored; the views are written anew.
     Views(ViewSet),
+    /// Changes beside those of one loop's state.
+    Writes(Vec<Write>),
 }
 
 impl Accepted {
     /// An answer that changes nothing.
     pub fn reading(reply: Reply) -> Done {
-        Ok(Accepted { reply, change: Change::None })
+        Ok(Accepted { reply, change: Change::None, follow_up: None })
     }
 
     /// An answer that writes views without a change to the state.
     pub fn rendering(reply: Reply, views: ViewSet) -> Done {
-        Ok(Accepted { reply, change: Change::Views(views) })
+        Ok(Accepted { reply, change: Change::Views(views), follow_up: None })
     }
-}
 
-impl Accepted {
-    /// The outcome of the call; `ignored` are the arguments that nobody read.
-    pub fn outcome(self, ignored: Vec<String>, version: &str) -> Outcome {
-        let (writes, views) = match self.change {
+    /// An answer that changes something other than one loop's state.
+    pub fn writing(reply: Reply, writes: Vec<Write>, follow_up: Option<FollowUp>) -> Done {
+        Ok(Accepted { reply, change: Change::Writes(writes), follow_up })
+    }
+
+    /// The outcome of the call; `ignored` are the arguments that nobody read, and
+    /// `gone` the root of the loop when that is no longer there.
+    pub fn outcome(self, ignored: Vec<String>, gone: Option<&str>, version: &str) -> Outcome {
+        let Accepted { mut reply, change, follow_up } = self;
+        let (writes, mut views) = match change {
             Change::None => (Vec::new(), None),
             Change::Views(views) => (Vec::new(), Some(views)),
             Change::Loop(open, memories) => open.commit(memories.as_deref(), version),
+            Change::Writes(writes) => (writes, None),
         };
-        Outcome { reply: self.reply.finish(ignored), refused: false, writes, views }
+        if let Some(root) = gone {
+            reply = reply.with("detached", true).with("project_root", root);
+            if views.take().is_some() {
+                reply = reply.with("mirror", "not written: the loop's project root is gone");
+            }
+        }
+        Outcome { reply: reply.finish(ignored), refused: false, writes, views, follow_up }
     }
+}
+
+/// What a slug turned out to mean.
+pub enum Found {
+    /// A loop of this root.
+    Here(LoopState),
+    /// The only loop of the project whose own root is gone.
+    Detached(LoopState),
+    /// No loop that a call could be on; those of other roots that exist.
+    Nothing(Vec<LoopPlace>),
 }
 
 impl Latch {
@@ -90,8 +123,9 @@ impl Latch {
     pub fn outcome(self, version: &str) -> Outcome {
         let Latch { mut open, task, asked, refusal } = self;
         open.latch(task, asked, &refusal);
+        let detached = open.detached;
         let (writes, views) = open.commit(None, version);
-        Outcome { writes, views, ..refused(&refusal) }
+        Outcome { writes, views: views.filter(|_| !detached), ..refused(&refusal) }
     }
 }
 
@@ -116,8 +150,12 @@ macro_rules! questions {
 }
 
 questions! {
-    /// The loop of a slug, if there is one.
-    find_loop(slug: &str) LoopState slug.to_owned() => Option<LoopState>;
+    /// The loops of a slug.
+    loops_of(slug: &str) LoopState slug.to_owned() => FoundLoop;
+    /// The loop of an id.
+    loop_by_id(id: &str) LoopById id.to_owned() => Option<LoopState>;
+    /// Which of these roots are there.
+    roots_exist(roots: Vec<String>) RootsExist roots => Vec<bool>;
     /// Every slug of the project.
     slugs() LoopSlugs => Vec<String>;
     /// One page of the project's loops.
@@ -134,16 +172,50 @@ questions! {
     slowest_steps(id: &str, limit: u32) SlowestSteps (id.to_owned(), limit) => Vec<Step>;
     /// The documents in the database, by path.
     documents(id: &str) Documents id.to_owned() => Vec<DocumentHead>;
-    /// What lies in the folder of a slug.
-    loop_files(slug: &str) LoopFiles slug.to_owned() => Option<Vec<FileEntry>>;
-    /// The text of one file in the folder of a slug.
-    file_text(slug: &str, path: &str) FileText (slug.to_owned(), path.to_owned()) => Option<String>;
+    /// One revision of a document, or the newest.
+    document(id: &str, path: &str, rev: Option<u32>) Document (id.to_owned(), path.to_owned(), rev) => Option<Document>;
+    /// What lies in a loop's folder, top level and tasks.
+    loop_files(id: &str) LoopFiles id.to_owned() => Option<Vec<FileEntry>>;
+    /// The text of one file in a loop's folder.
+    file_text(id: &str, path: &str) FileText (id.to_owned(), path.to_owned()) => Option<String>;
+    /// All that lies below a loop's folder.
+    loop_tree(id: &str, leave_out: Vec<String>) LoopTree (id.to_owned(), leave_out) => Option<Vec<TreeEntry>>;
+    /// Files of a loop's folder, read and held for an archive.
+    capture(id: &str, paths: Vec<String>) Capture (id.to_owned(), paths) => Vec<CapturedFile>;
+    /// One page of the archives.
+    archive_page(filter: ArchiveFilter) ArchiveList filter => ArchivePage;
+    /// One archive's header and files.
+    archive(id: &str) Archive id.to_owned() => Option<ArchiveDetail>;
+    /// The loop that an archive holds.
+    archived_loop(id: &str) ArchivedLoop id.to_owned() => Option<ArchivedLoop>;
+    /// One file of an archive.
+    archived_content(id: &str, path: &str) ArchivedContent (id.to_owned(), path.to_owned()) => Option<Vec<u8>>;
+    /// The project of any folder.
+    project_at(folder: &str) ProjectAt folder.to_owned() => Result<Project, String>;
+    /// The loop that has a slug in a root.
+    slug_holder(root: &str, slug: &str) SlugHolder (root.to_owned(), slug.to_owned()) => Option<String>;
+    /// Loops whose history can go.
+    prunable(before: i64) Prunable before => Vec<PruneCandidate>;
+    /// A file that a gate rests on.
+    evidence(file: EvidenceFile) Evidence file => FileFact;
+    /// How a program ends.
+    run_script(script: Script) RunScript script => ScriptRun;
+    /// The recorded rulings of a run.
+    goal_states(run: Run) GoalStates run => Vec<GoalState>;
+    /// Entries of a run's ledger.
+    ledger(part: RunPart) Ledger part => LedgerPage;
+    /// Episodes of a run.
+    episodes(part: RunPart) Episodes part => EpisodePage;
+    /// A note of a run.
+    scratchpad(run: &Run, key: &str) Scratchpad (run.clone(), key.to_owned()) => Option<String>;
 }
 
 /// The facts of a call and the policy of the tool that it is for.
 pub struct Desk {
     pub policy: Policy,
     pub facts: Facts,
+    /// The root of the loop that the call is on, when that is no longer there.
+    pub gone: Option<String>,
 }
 
 impl Desk {
@@ -164,19 +236,63 @@ impl Desk {
 
     /// The folder of a loop, relative to the project root.
     pub fn folder(&self, slug: &str) -> String {
-        format!("{}/{slug}", self.facts.project.loops_folder)
+        format!("{}/{slug}", self.facts.place.loops_folder)
+    }
+
+    /// A run that belongs to no loop.
+    pub fn free_run(&self, name: String) -> Run {
+        Run { project_id: self.facts.project.id.clone(), name, loop_id: None }
+    }
+
+    /// Finds the loop that a slug means: the one of this root, else the only one of
+    /// the project whose own root is gone.
+    pub fn find(&mut self, slug: &str) -> Result<Found, Halt> {
+        let FoundLoop { here, elsewhere } = self.loops_of(slug)?;
+        if let Some(state) = here {
+            return Ok(Found::Here(state));
+        }
+        if elsewhere.is_empty() {
+            return Ok(Found::Nothing(elsewhere));
+        }
+        let roots = elsewhere.iter().map(|place| place.project_root.clone()).collect();
+        let mut there = self.roots_exist(roots)?.into_iter();
+        let (living, gone): (Vec<_>, Vec<_>) =
+            elsewhere.into_iter().partition(|_| there.next().unwrap_or(false));
+        match gone.as_slice() {
+            [] => Ok(Found::Nothing(living)),
+            [only] => Ok(match self.loop_by_id(&only.id)? {
+                Some(state) => Found::Detached(state),
+                None => Found::Nothing(living),
+            }),
+            several => Err(Refusal::SeveralDetached {
+                slug: slug.to_owned(),
+                roots: several.iter().map(|place| place.project_root.clone()).collect(),
+            }
+            .into()),
+        }
     }
 
     /// Opens the loop of a slug for this tool: it has to exist, and to be in a
     /// state in which the tool is allowed.
     pub fn open(&mut self, slug: &str) -> Result<OpenLoop, Halt> {
-        let Some(state) = self.find_loop(slug)? else {
-            let known = self.slugs()?;
-            let nearest =
-                nearest(slug, known.iter().map(String::as_str)).into_iter().map(str::to_owned).collect();
-            return Err(Refusal::LoopNotFound { slug: slug.to_owned(), nearest }.into());
-        };
-        let open = OpenLoop::new(self.policy, state, self.facts.now);
+        match self.find(slug)? {
+            Found::Nothing(living) => {
+                let known = self.slugs()?;
+                let known = known.iter().map(String::as_str).filter(|other| *other != slug);
+                let nearest = nearest(slug, known).into_iter().map(str::to_owned).collect();
+                let roots = living.into_iter().map(|place| place.project_root).collect();
+                Err(Refusal::LoopNotFound { slug: slug.to_owned(), nearest, roots }.into())
+            }
+            Found::Here(state) => self.opened(state, false),
+            Found::Detached(state) => self.opened(state, true),
+        }
+    }
+
+    /// Opens a loop that was found.
+    pub fn opened(&mut self, state: LoopState, detached: bool) -> Result<OpenLoop, Halt> {
+        self.gone = detached.then(|| state.loop_.project_root.clone());
+        let mut open = OpenLoop::new(self.policy, state, self.facts.now);
+        open.detached = detached;
         open.refuse_when_finished()?;
         if self.policy.latch == LatchReach::Whole {
             open.refuse_when_latched(None)?;
@@ -190,6 +306,8 @@ pub struct OpenLoop {
     policy: Policy,
     pub now: i64,
     pub state: LoopState,
+    /// The loop's own root is gone, and with it the place for its views.
+    pub detached: bool,
     created: bool,
     changed: bool,
     phases: Vec<usize>,
@@ -198,6 +316,11 @@ pub struct OpenLoop {
     step_changed: bool,
     events: Vec<Event>,
     memories: Vec<Memory>,
+    documents: Vec<Document>,
+    /// The place in `state.goals` of rulings that are new.
+    rulings: Vec<usize>,
+    /// New entries of the loop's ledger.
+    ledger: Vec<LedgerEntry>,
 }
 
 impl OpenLoop {
@@ -206,6 +329,7 @@ impl OpenLoop {
             policy,
             now,
             state,
+            detached: false,
             created: false,
             changed: false,
             phases: Vec::new(),
@@ -214,6 +338,9 @@ impl OpenLoop {
             step_changed: false,
             events: Vec::new(),
             memories: Vec::new(),
+            documents: Vec::new(),
+            rulings: Vec::new(),
+            ledger: Vec::new(),
         }
     }
 
@@ -369,6 +496,56 @@ impl OpenLoop {
         &self.memories[self.memories.len() - 1]
     }
 
+    /// Keeps a revision of a document.
+    pub fn keep_document(&mut self, document: Document) {
+        self.changed = true;
+        self.documents.push(document);
+    }
+
+    /// Takes a recorded ruling over into the loop's state.
+    pub fn rule(&mut self, ruling: GoalState) {
+        self.changed = true;
+        let goals = &mut self.state.goals;
+        let at = match goals.binary_search_by(|state| state.target.cmp(&ruling.target)) {
+            Ok(at) => {
+                goals[at] = ruling;
+                at
+            }
+            Err(at) => {
+                goals.insert(at, ruling);
+                at
+            }
+        };
+        self.rulings.push(at);
+    }
+
+    /// Adds entries to the ledger of the loop's own run.
+    pub fn log_run(&mut self, entries: Vec<LedgerEntry>) {
+        self.changed = true;
+        self.ledger.extend(entries);
+    }
+
+    /// The run that belongs to the loop.
+    pub fn run(&self) -> Run {
+        let row = &self.state.loop_;
+        Run { project_id: row.project_id.clone(), name: row.slug.clone(), loop_id: Some(row.id.clone()) }
+    }
+
+    /// Refuses what is only for loops that have ended.
+    pub fn refuse_while_active(&self, what: &'static str) -> Result<(), Halt> {
+        match self.ended() {
+            Some(_) => Ok(()),
+            None => Err(Refusal::StillActive { slug: self.row().slug.clone(), what }.into()),
+        }
+    }
+
+    /// Refuses what needs the loop's folder when its root is gone.
+    pub fn refuse_when_detached(&self) -> Result<(), Halt> {
+        let row = self.row();
+        let refusal = || Refusal::Detached { slug: row.slug.clone(), root: row.project_root.clone() };
+        if self.detached { Err(refusal().into()) } else { Ok(()) }
+    }
+
     /// Opens a step in the loop's phase, closing the one that is open. Returns its
     /// attempt and its number.
     pub fn open_step(&mut self, task: Option<String>, agent: String, step: String) -> (u32, u64) {
@@ -452,12 +629,12 @@ impl OpenLoop {
 
     /// Ends the call with this answer and the changes made so far.
     pub fn done(self, reply: Reply) -> Done {
-        Ok(Accepted { reply, change: Change::Loop(Box::new(self), None) })
+        Ok(Accepted { reply, change: Change::Loop(Box::new(self), None), follow_up: None })
     }
 
     /// The same for a call that adds to the lessons; `memories` are all of them.
     pub fn done_with_lessons(self, reply: Reply, memories: Vec<Memory>) -> Done {
-        Ok(Accepted { reply, change: Change::Loop(Box::new(self), Some(memories)) })
+        Ok(Accepted { reply, change: Change::Loop(Box::new(self), Some(memories)), follow_up: None })
     }
 
     /// Turns the changes into writes, and the state they lead to into views.
@@ -496,12 +673,15 @@ impl OpenLoop {
                 None => Content::Kept(self.state.loop_.marks.memory_bytes + version.len() as u64),
             },
         });
+        let slug = &self.state.loop_.slug;
+        views.extend(self.documents.iter().map(|d| document_view(slug, d, version)));
         let views = render::view_set(&self.state.loop_, views);
         (self.into_writes(), Some(views))
     }
 
     fn into_writes(self) -> Vec<Write> {
         let id = self.state.loop_.id.clone();
+        let run = self.run();
         let mut writes = Vec::with_capacity(2 + self.tasks.len() + self.phases.len() + self.events.len());
         if self.created {
             writes.push(Write::CreateLoop(self.state.loop_));
@@ -524,11 +704,24 @@ impl OpenLoop {
         writes.extend(touched.map(|t| Write::PutStepTotal((id.clone(), t))));
         writes.extend(steps.into_iter().map(|s| Write::PutStep((id.clone(), s))));
         writes.extend(self.memories.into_iter().map(|m| Write::AppendMemory((id.clone(), m))));
+        writes.extend(self.documents.into_iter().map(|d| Write::PutDocument((id.clone(), d))));
+        for ruling in self.rulings {
+            writes.push(Write::PutGoalState((run.clone(), self.state.goals[ruling].clone())));
+        }
+        writes.extend(self.ledger.into_iter().map(|entry| Write::AppendLedger((run.clone(), entry))));
         writes
     }
 }
 
+/// The file of a document.
+pub fn document_view(slug: &str, document: &Document, version: &str) -> View {
+    let Document { head, content } = document;
+    let text = document::stamp(slug, head, content, version);
+    View { path: head.path.clone(), content: Content::Document(DocumentView { rev: head.rev, text }) }
+}
+
 /// The outcome of a refused call that writes nothing.
 pub fn refused(refusal: &Refusal) -> Outcome {
-    Outcome { reply: refusal.to_string(), refused: true, writes: Vec::new(), views: None }
+    let reply = refusal.to_string();
+    Outcome { reply, refused: true, writes: Vec::new(), views: None, follow_up: None }
 }

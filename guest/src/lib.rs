@@ -17,6 +17,7 @@
 //! | [`clock`], [`timing`], [`timeline`] | step clocks, what they sum up to, events |
 //! | [`resume`], [`manifest`] | where work goes on, what to read before |
 //! | [`audit`] | the loop held against its record |
+//! | [`document`], [`digest`] | paths and headers of documents, digests |
 //! | [`refusal`], [`reply`] | what is said |
 //! | [`arguments`], [`text`] | what is understood |
 //! | [`render`] | the readable views |
@@ -41,8 +42,8 @@ mod catalogue;
 mod clock;
 mod counter;
 mod desk;
-// The tools that use it come with the contract's queries for it.
-#[allow(dead_code)]
+mod digest;
+mod document;
 mod goal;
 mod manifest;
 mod owed;
@@ -76,7 +77,7 @@ the state yourself, and do not edit the views.\n\
 Start: loop_init once per goal, then tasks_derive with the approved plan. Bracket each phase with loop_setPhaseStatus.\n\
 Work: one task in flight at a time. Call now_set before each dispatch, event_append (agent-return) when the agent is \
 back, task_setStatus after each step; its answer says what the task owes next. verified and secure need evidence, \
-task_complete needs the merge SHA.\n\
+task_complete needs the merge SHA. Plans, task specs and reports are documents: loop_writeFile, loop_readFile.\n\
 Refused? The text says why and what to do. Make the corrective call on the task it names; other work waits until then. \
 Only the user may waive it (loop_clearBlock).\n\
 Lost the thread (compaction, crash, new session)? loop_recover first: it says where the loop stands and the one next action.\n\
@@ -113,6 +114,17 @@ impl views::Guest for Logic {
     fn log_lines(events: Vec<model::Event>) -> String {
         panic::install();
         render::log_lines(&events)
+    }
+
+    fn stamp(slug: String, head: model::DocumentHead, content: String, version: String) -> String {
+        panic::install();
+        document::stamp(&slug, &head, &content, &version)
+    }
+
+    fn strip(text: String) -> views::Stripped {
+        panic::install();
+        let (header, body) = render::strip(&text);
+        views::Stripped { header, body: body.to_owned() }
     }
 }
 
@@ -184,7 +196,7 @@ impl audit_interface::Guest for Logic {
             audit::Verdict::Warn => to::Verdict::Warn,
             audit::Verdict::Fail => to::Verdict::Fail,
         };
-        let report = audit::audit(&state, &proofs);
+        let report = audit::audit(&state, &proofs, &[]);
         to::Report {
             verdict: verdict(report.verdict),
             tasks: report

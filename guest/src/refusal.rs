@@ -4,6 +4,8 @@
 //! a ready destructive call or the value that would confirm one.
 
 use crate::arguments::{ArgumentError, excerpt};
+use crate::document::PathFault;
+use crate::goal::problem::Rejected;
 use crate::status::Status;
 use std::fmt;
 
@@ -44,7 +46,76 @@ pub enum Refusal {
     LoopNotFound {
         slug: String,
         nearest: Vec<String>,
+        /// Other roots of the project that have the slug.
+        roots: Vec<String>,
     },
+    /// Several loops of the slug, none of them in a root that is still there.
+    SeveralDetached {
+        slug: String,
+        roots: Vec<String>,
+    },
+    /// The call needs the loop's folder, and its root is gone.
+    Detached {
+        slug: String,
+        root: String,
+    },
+    StillActive {
+        slug: String,
+        /// What was asked for, as a verb.
+        what: &'static str,
+    },
+    NotConfirmed {
+        /// What has to be repeated.
+        what: &'static str,
+    },
+    DocumentPath {
+        path: String,
+        fault: PathFault,
+    },
+    DocumentNotFound {
+        path: String,
+        /// The revision that was asked for.
+        rev: Option<u32>,
+        /// The newest one there is.
+        newest: Option<u32>,
+        nearest: Vec<String>,
+    },
+    ArchiveNotFound {
+        id: String,
+    },
+    ArchivedFileNotFound {
+        slug: String,
+        path: String,
+        nearest: Vec<String>,
+    },
+    SlugTaken {
+        slug: String,
+        root: String,
+    },
+    TargetFolder {
+        folder: String,
+        why: String,
+    },
+    /// The text of a goal configuration cannot be had.
+    ConfigFile {
+        path: String,
+        why: String,
+    },
+    /// All that is wrong with a goal configuration.
+    Config {
+        path: String,
+        rejected: Rejected,
+    },
+    /// The configuration has no such target; which ones it has.
+    Target(String),
+    /// Metrics or artifacts that are none.
+    Claims(Vec<String>),
+    Workdir {
+        path: String,
+        why: String,
+    },
+    /// A note cannot be written and removed at once.
+    WriteAndClear,
     TaskNotFound {
         taskid: String,
         nearest: Vec<String>,
@@ -52,6 +123,8 @@ pub enum Refusal {
     /// The root is no place for a loop unless someone named it.
     BareRoot {
         root: String,
+        flag: String,
+        variable: String,
     },
     Finished {
         slug: String,
@@ -139,14 +212,71 @@ impl fmt::Display for Refusal {
         match self {
             Refusal::Argument(error) => error.fmt(f),
             Refusal::UnknownTool(name) => write!(f, "unknown tool `{}`", excerpt(name)),
-            Refusal::LoopNotFound { slug, nearest } => {
+            Refusal::LoopNotFound { slug, nearest, roots } => {
                 write!(f, "loop not found: {slug}{}", hint(nearest))?;
-                if nearest.is_empty() {
-                    write!(f, "; loop_list shows the loops of this project")
-                } else {
-                    Ok(())
+                match (roots.as_slice(), nearest.as_slice()) {
+                    ([], []) => write!(f, "; loop_list shows the loops of this project"),
+                    ([], _) => Ok(()),
+                    (roots, _) => write!(
+                        f,
+                        "; this project has one in {}: start the server there to work on it",
+                        list(roots.iter().cloned())
+                    ),
                 }
             }
+            Refusal::SeveralDetached { slug, roots } => write!(
+                f,
+                "{slug} means several loops whose project roots are gone: {}; bring one of these folders back, or let \
+                 the user export or delete the others on the command line",
+                list(roots.iter().cloned())
+            ),
+            Refusal::Detached { slug, root } => write!(
+                f,
+                "loop {slug} has no folder any more: its project root {root} is gone. Its documents, timeline and audit \
+                 still answer; once it has ended, archiving it and restoring it here gives it a folder again"
+            ),
+            Refusal::StillActive { slug, what } => write!(
+                f,
+                "loop {slug} is active, and only an ended loop can be {what}d; end it with loop_finish when its work is over"
+            ),
+            Refusal::NotConfirmed { what } => write!(
+                f,
+                "nothing was deleted: `confirm` does not repeat {what}. Ask the user before you go on; what is deleted is gone"
+            ),
+            Refusal::DocumentPath { path, fault } => {
+                write!(f, "`{}` is no path of a document: {fault}", excerpt(path))
+            }
+            Refusal::DocumentNotFound { path, rev, newest, nearest } => {
+                let path = excerpt(path);
+                match (rev, newest) {
+                    (Some(rev), Some(newest)) => {
+                        write!(f, "{path} has no revision {rev}; the newest is {newest}")
+                    }
+                    _ => write!(
+                        f,
+                        "no document {path}, neither in the database nor on disk{}; loop_files shows what is on disk",
+                        hint(nearest)
+                    ),
+                }
+            }
+            Refusal::ArchiveNotFound { id } => {
+                write!(f, "no archive with the id {}; archive_list shows those there are", excerpt(id))
+            }
+            Refusal::ArchivedFileNotFound { slug, path, nearest } => write!(
+                f,
+                "the archive of {slug} has no file {}{}; archive_get lists its files",
+                excerpt(path),
+                hint(nearest)
+            ),
+            Refusal::SlugTaken { slug, root } => write!(
+                f,
+                "nothing was restored: {root} has a loop {slug} already; pass asSlug to restore it under another slug"
+            ),
+            Refusal::TargetFolder { folder, why } => write!(
+                f,
+                "nothing was restored: targetDir `{}` cannot be used: {why}; name an absolute folder",
+                excerpt_long(folder)
+            ),
             Refusal::TaskNotFound { taskid, nearest } => {
                 write!(
                     f,
@@ -155,10 +285,36 @@ impl fmt::Display for Refusal {
                     hint(nearest)
                 )
             }
-            Refusal::BareRoot { root } => write!(
+            Refusal::ConfigFile { path, why } => write!(
+                f,
+                "the goal configuration {} cannot be read: {why}; config_path is relative to the project root",
+                excerpt(path)
+            ),
+            Refusal::Config { path, rejected } => {
+                write!(
+                    f,
+                    "the goal configuration {} cannot be used; mend all of this:\n{rejected}",
+                    excerpt(path)
+                )
+            }
+            Refusal::Target(what) => write!(f, "{what}"),
+            Refusal::Claims(faults) => {
+                write!(f, "nothing was evaluated: {}", list(faults.iter().cloned()))
+            }
+            Refusal::Workdir { path, why } => {
+                write!(
+                    f,
+                    "workdir `{}` cannot be used: {why}; name a folder below the project root",
+                    excerpt(path)
+                )
+            }
+            Refusal::WriteAndClear => {
+                write!(f, "nothing was changed: pass either `value`, which writes, or `clear`, which removes")
+            }
+            Refusal::BareRoot { root, flag, variable } => write!(
                 f,
                 "no loop was created: the server was started in {root}, which is no project; start it in the project's \
-                 folder, or name that folder with --project-root or LOOP_STATE_PROJECT_ROOT"
+                 folder, or name that folder with {flag} or {variable}"
             ),
             Refusal::Finished { slug, status } => {
                 write!(

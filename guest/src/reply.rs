@@ -32,11 +32,13 @@ const NEWEST_LAST: &[&str] = &["recentEvents"];
 pub struct Reply {
     fields: Map<String, Value>,
     bound: Bound,
+    /// A text that is shown as far as there is room: its key and what is left of it.
+    text: Option<(String, String)>,
 }
 
 impl Default for Reply {
     fn default() -> Reply {
-        Reply { fields: Map::new(), bound: WIDE }
+        Reply { fields: Map::new(), bound: WIDE, text: None }
     }
 }
 
@@ -84,20 +86,65 @@ impl Reply {
         self.with(key, shown).with_some("more", (more > 0).then_some(more))
     }
 
+    /// Adds a text from its `offset`th character on, as much of it as the answer has
+    /// room for, and `more` with the number of characters that come after.
+    pub fn text(self, key: &str, text: String, offset: u32) -> Reply {
+        let start = text.char_indices().nth(offset as usize).map_or(text.len(), |(at, _)| at);
+        Reply { text: Some((key.to_owned(), text[start..].to_owned())), ..self }
+    }
+
+    /// Adds a text as [`Reply::text`] does, or null where there is none.
+    pub fn text_or_null(self, key: &str, text: Option<String>) -> Reply {
+        match text {
+            Some(text) => self.text(key, text, 0),
+            None => self.with(key, Value::Null),
+        }
+    }
+
     /// Returns the answer as compact JSON within its bound: long texts end in a
     /// count of what is left out, and the longest list gives way until all fits,
     /// with `more` counting what it lost.
     pub fn finish(self, ignored: Vec<String>) -> String {
-        let Reply { mut fields, bound } = self;
+        let Reply { mut fields, bound, text } = self;
         if !ignored.is_empty() {
             fields.insert("ignored".to_owned(), json!(ignored));
         }
         let mut value = Value::Object(fields);
         shorten_texts(&mut value, bound.text);
+        if let (Some((key, text)), Value::Object(fields)) = (text, &mut value) {
+            let rest = Value::Object(fields.clone()).to_string().chars().count() + key.len();
+            let (shown, more) = cut(text, bound.answer.saturating_sub(rest));
+            fields.insert(key, Value::String(shown));
+            if more > 0 {
+                fields.insert("more".to_owned(), json!(more));
+            }
+        }
         let text = value.to_string();
         let length = text.chars().count();
         if length <= bound.answer { text } else { shorten_lists(value, length, bound.answer) }
     }
+}
+
+/// The part of a text that takes at most `room` characters as JSON, and how many
+/// characters are left of it.
+fn cut(mut text: String, room: usize) -> (String, usize) {
+    // Quotes, colon, comma and the `more` field.
+    const AROUND: usize = 40;
+    let mut room = room.saturating_sub(AROUND);
+    let end = text.char_indices().find(|(_, c)| {
+        let takes = match c {
+            '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+            '\0'..='\u{1f}' => 6,
+            _ => 1,
+        };
+        let fits = takes <= room;
+        room = room.saturating_sub(takes);
+        !fits
+    });
+    let Some((end, _)) = end else { return (text, 0) };
+    let more = text[end..].chars().count();
+    text.truncate(end);
+    (text, more)
 }
 
 fn shorten_texts(value: &mut Value, shown: usize) {

@@ -1,11 +1,16 @@
 //! What each tool decides. The catalogue says all else about it.
 
+pub mod archive;
 pub mod batch;
+pub mod documents;
+pub mod goals;
 pub mod init;
 pub mod inspect;
 pub mod lessons;
 pub mod loops;
 pub mod now;
+pub mod retention;
+pub mod runs;
 pub mod tasks;
 pub mod timeline;
 

@@ -14,6 +14,8 @@
 pub mod cancel;
 pub mod cli;
 pub mod contract;
+pub mod digest;
+pub mod evidence;
 mod home;
 pub mod logic;
 pub mod mcp;

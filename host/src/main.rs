@@ -1,11 +1,14 @@
 //! Starts the parts that the command line asks for.
 
 use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Parser;
-use loop_state_mcp::cli::{self, Options};
+use loop_state_mcp::cli::{self, Command, Options};
+use loop_state_mcp::evidence::Scripts;
 use loop_state_mcp::logic::Logic;
 use loop_state_mcp::mcp;
 use loop_state_mcp::repo::{ProjectRoot, Surroundings};
@@ -15,31 +18,53 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
-fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<ExitCode> {
     let options = Options::parse();
     log_to_stderr();
     let state_dir = state_dir(&Environment::from_process());
-    let logic = match &options.logic {
-        None => Logic::embedded().context("the built-in logic does not load")?,
-        Some(file) => {
-            let cache = state_dir.as_ref().ok().map(|dir| dir.join("logic"));
-            Logic::from_file(file, cache.as_deref())?
-        }
+    let examines = matches!(options.command, Some(Command::Doctor));
+    // Compiled code is kept for the next start, but not by a command that changes nothing.
+    let cache = state_dir.as_ref().ok().filter(|_| !examines).map(|dir| dir.join("logic"));
+    let (logic, trouble) = match load(options.logic.as_deref(), cache.as_deref()) {
+        Ok(logic) => (logic, None),
+        Err(error) if examines && options.logic.is_some() => (load(None, None)?, Some(format!("{error:#}"))),
+        Err(error) => return Err(error),
     };
     let service = Service::new(Parts {
         logic,
         root: ProjectRoot::find(Surroundings::of_process(options.project_root)),
         state_dir,
         seams: Seams::of_process(),
+        scripts: Scripts { allowed: options.allow_scripts, ..Scripts::default() },
     });
     if let Some(command) = options.command {
-        let text = cli::run(command, &service).map_err(anyhow::Error::msg)?;
-        std::io::stdout().write_all(text.as_bytes())?;
-        return Ok(());
+        let failure_status = command.failure_status();
+        let answer = match trouble {
+            Some(trouble) => Ok(cli::doctor(&service, Some(trouble))),
+            None => cli::run(command, &service),
+        };
+        return match answer {
+            Ok(answer) => {
+                answer.print(options.json)?;
+                Ok(if answer.is_well() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+            }
+            Err(refusal) => {
+                // Where nobody listens there is nobody to tell.
+                let _ = writeln!(std::io::stderr(), "{}", cli::on_terminal(&refusal));
+                Ok(ExitCode::from(failure_status))
+            }
+        };
     }
     mcp::serve(Arc::new(service), mcp::Options { profile: options.tools.into() })?;
     // A thread that still waits for input must not keep the process up.
     std::process::exit(0)
+}
+
+fn load(file: Option<&Path>, cache: Option<&Path>) -> anyhow::Result<Logic> {
+    match file {
+        None => Logic::embedded().context("the built-in logic does not load"),
+        Some(file) => Ok(Logic::from_file(file, cache)?),
+    }
 }
 
 /// Where the log's level comes from, e.g. `debug` or `loop_state_mcp=trace,warn`.

@@ -8,7 +8,10 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use loop_state_mcp::cancel::Cancel;
-use loop_state_mcp::contract::tools::{Answer, Call, Decision, Fact, Facts, Project, Query};
+use loop_state_mcp::contract::tools::{
+    Answer, Call, Decision, Fact, Facts, FoundLoop, Place, Project, ProjectEvidence, Query,
+};
+use loop_state_mcp::evidence::Scripts;
 use loop_state_mcp::logic::Logic;
 use loop_state_mcp::mcp::{Backend, Reply};
 use loop_state_mcp::repo::{ProjectRoot, Surroundings};
@@ -42,6 +45,7 @@ fn prepare(tasks: usize) -> Prepared {
         root: Ok(root.clone()),
         state_dir: Ok(state.clone()),
         seams: Seams::System,
+        scripts: Scripts::default(),
     });
     let ok = |tool: &str, arguments: Value| {
         let Value::Object(mut arguments) = arguments else { panic!("{tool}: not an object") };
@@ -59,7 +63,8 @@ fn prepare(tasks: usize) -> Prepared {
 
     let mut store = Store::open(&state).expect("the service made it");
     let tx = store.read().expect("a transaction");
-    let stored = tx.project_of_root(&root.path).expect("a project").expect("registered by the first loop");
+    let stored =
+        tx.project_of_root(&root.path).expect("a project").expect("registered by the first loop").project;
     let query = Query::LoopState(SLUG.to_owned());
     let answer = tx.answer(&stored.id, &root.path, &query).expect("a database").expect("the loop");
     let unasked = Facts {
@@ -70,11 +75,17 @@ fn prepare(tasks: usize) -> Prepared {
             id: stored.id,
             name: stored.name,
             root: root.path.clone(),
+            key: None,
+            evidence: ProjectEvidence::Folder,
+            note: None,
+            below: None,
+        },
+        place: Place {
             root_source: root.source,
             root_kind: root.kind,
-            key: None,
-            evidence: "root folder".to_owned(),
             loops_folder: ".projects/loops".to_owned(),
+            root_flag: String::new(),
+            root_variable: String::new(),
         },
         answers: Vec::new(),
     };
@@ -104,7 +115,9 @@ fn component(c: &mut Criterion) {
             b.iter(|| set_status(&logic, prepared));
         });
         if tasks == 500 {
-            let Answer::LoopState(Some(state)) = &prepared.rounds[1].answers[0].answer else {
+            let Answer::LoopState(FoundLoop { here: Some(state), .. }) =
+                &prepared.rounds[1].answers[0].answer
+            else {
                 panic!("the loop was just made");
             };
             group.bench_with_input(BenchmarkId::new("render", tasks), state, |b, state| {

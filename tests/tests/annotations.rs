@@ -20,6 +20,7 @@ fn prepared(world: &World) -> Client {
     client.ok("now_set", json!({ "task": "T1", "agent": "git-loop", "step": "merge" }));
     client.ok("memory_append", json!({ "agent": "git-loop", "note": "Merge early." }));
     client.ok("loop_setAwaitingUser", json!({ "awaiting": "Go on?" }));
+    client.ok("loop_writeFile", json!({ "path": "plan.md", "content": "The plan." }));
     client
 }
 
@@ -38,6 +39,28 @@ fn latch(_: &World, client: &mut Client) {
 
 fn damage(world: &World, _: &mut Client) {
     fs::write(world.folder(SLUG).join("loop.md"), "damaged").expect("a view");
+}
+
+fn abort(_: &World, client: &mut Client) {
+    client.ok("loop_finish", json!({ "status": "aborted" }));
+}
+
+fn archive(world: &World, client: &mut Client) {
+    abort(world, client);
+    client.ok("loop_archive", json!({}));
+}
+
+/// A configuration of one goal in the project.
+fn goals(world: &World, _: &mut Client) {
+    let check = "{target: overall, name: readme, mode: objective, statement: it is there, \
+                 detector: {type: file_exists, path: README.md}}";
+    fs::write(world.project().join("goals.yaml"), format!("name: demo\nvalidations:\n  - {check}\n"))
+        .expect("a file");
+}
+
+/// The pages that are free in the database.
+fn free_pages(world: &World) -> i64 {
+    look::number(&world.database(), "PRAGMA freelist_count")
 }
 
 /// A call of a tool that does what the tool is for.
@@ -86,6 +109,38 @@ fn cases() -> Vec<Case> {
         case("now_set", json!({ "task": "T1", "agent": "git-loop", "step": "merge" })),
         case("now_clear", json!({})),
         case("event_append", json!({ "event": "agent-return", "to": "done" })),
+        case("loop_writeFile", json!({ "path": "plan.md", "content": "Another plan." })),
+        case("loop_readFile", json!({ "path": "plan.md" })),
+        after("loop_materialize", json!({}), |world, _| {
+            fs::remove_file(world.folder(SLUG).join("plan.md")).expect("a document");
+        }),
+        after("loop_archive", json!({}), abort),
+        after("archive_list", json!({}), archive),
+        after("archive_get", json!({ "archiveId": "ARCHIVE" }), archive),
+        after("archive_readFile", json!({ "archiveId": "ARCHIVE", "path": "plan.md" }), archive),
+        after("archive_restore", json!({ "archiveId": "ARCHIVE" }), archive),
+        after("archive_delete", json!({ "archiveId": "ARCHIVE", "confirm": "ARCHIVE" }), archive),
+        after("loop_prune", json!({ "olderThanDays": 0, "dryRun": false }), abort),
+        after("loop_delete", json!({ "confirm": SLUG }), abort),
+        after("db_vacuum", json!({}), |_, client| {
+            let text = "x".repeat(200_000);
+            client.ok("loopsmith_scratchpad", json!({ "run_id": "r", "key": "k", "value": text }));
+            client.ok("loopsmith_scratchpad", json!({ "run_id": "r", "key": "k", "clear": true }));
+        }),
+        after("loopsmith_plan", json!({ "config_path": "goals.yaml" }), goals),
+        after(
+            "loopsmith_gate_evaluate",
+            json!({ "config_path": "goals.yaml", "target": "overall", "run_id": SLUG }),
+            goals,
+        ),
+        case("loopsmith_ledger", json!({ "run_id": SLUG })),
+        case("loopsmith_goal_states", json!({ "run_id": SLUG })),
+        case(
+            "loopsmith_record_episode",
+            json!({ "run_id": SLUG, "node_id": "n", "provider_id": "p", "output": "o" }),
+        ),
+        case("loopsmith_episodes", json!({ "run_id": SLUG })),
+        case("loopsmith_scratchpad", json!({ "run_id": "r", "key": "k", "value": "v" })),
         case("memory_append", json!({ "agent": "git-loop", "note": "Merge early.", "taskid": "T1" })),
     ]
 }
@@ -125,12 +180,19 @@ fn tools_do_what_their_annotations_say() {
         let mut client = prepared(&world);
         before(&world, &mut client);
         world.set_clock(1_000_000_060_000);
+        let archives = look::names(&look::open(&world.database()), "SELECT id FROM loop_archive");
+        let id = archives.first().map_or("", String::as_str);
+        let arguments: Value =
+            serde_json::from_str(&arguments.to_string().replace("ARCHIVE", id)).expect("JSON");
+        let pages = free_pages(&world);
         let at_first = everything(&world);
         client.ok(tool, arguments.clone());
         let once = everything(&world);
         let changed = differs(&at_first, &once);
         if hint("readOnlyHint") {
             assert!(changed.is_empty(), "{tool} says that it only reads:\n{}", changed.join("\n"));
+        } else if tool == "db_vacuum" {
+            assert!(pages > free_pages(&world), "{tool} freed nothing of {pages} pages");
         } else {
             assert!(
                 !changed.is_empty(),

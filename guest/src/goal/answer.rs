@@ -1,9 +1,9 @@
 //! Plans, verdicts, states and ledgers as JSON, in the order of their fields.
 
 use super::gate::Verdict;
-use super::ledger::{GoalState, Sealed};
 use super::plan::Plan;
-use super::problem::{Problem, Rejected};
+use super::problem::Problem;
+use crate::model::{GoalState, LedgerEntry};
 use crate::render::timestamp;
 use crate::reply::Reply;
 use serde_json::{Map, Value, json};
@@ -101,16 +101,6 @@ pub fn verdict(verdict: &Verdict, warnings: &[Problem]) -> Reply {
         .with_some("warnings", said(warnings))
 }
 
-/// What is wrong with a configuration, for a refusal that carries data.
-pub fn rejected(rejected: &Rejected) -> Reply {
-    let problems: Vec<_> = rejected
-        .problems
-        .iter()
-        .map(|problem| json!({"path": problem.path, "line": problem.line, "message": problem.message}))
-        .collect();
-    Reply::new().with("problems", problems).with_some("more", (rejected.more > 0).then_some(rejected.more))
-}
-
 /// How many characters the states of a run may take.
 const STATES: usize = 36_000;
 
@@ -142,8 +132,7 @@ pub fn goal_states(states: &[GoalState]) -> Reply {
 }
 
 /// An entry of the ledger.
-pub fn ledger_entry(sealed: &Sealed) -> Value {
-    let entry = &sealed.entry;
+pub fn ledger_entry(entry: &LedgerEntry) -> Value {
     let mut map = Map::new();
     let mut add = |key: &str, value: Value| map.insert(key.to_owned(), value);
     add("seq", json!(entry.seq));
@@ -160,7 +149,7 @@ pub fn ledger_entry(sealed: &Sealed) -> Value {
     if let Some(cost) = entry.cost_usd {
         add("cost_usd", json!(cost));
     }
-    add("hash", json!(sealed.hash));
+    add("hash", json!(entry.hash));
     Value::Object(map)
 }
 

@@ -1,11 +1,10 @@
 //! What speaks against a loop's end that has a goal configuration bound to it.
 
 use super::config::{Config, OVERALL};
-use super::digest::sha256;
 use super::evidence::{Claims, Evidence, evidence_sha256};
-use super::ledger::GoalState;
-use super::problem::Rejected;
 use crate::arguments::excerpt;
+use crate::digest::sha256;
+use crate::model::GoalState;
 
 /// The configuration that a loop was bound to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +20,6 @@ pub enum Bound {
     /// It is there with this digest and cannot be used.
     Rejected {
         sha256: String,
-        rejected: Rejected,
     },
     /// It could not be read; why.
     Missing(String),
@@ -32,7 +30,7 @@ impl Bound {
     pub fn read(bytes: &[u8]) -> Bound {
         match Config::read(bytes) {
             Ok(config) => Bound::Read(Box::new(config)),
-            Err(rejected) => Bound::Rejected { sha256: sha256(bytes), rejected },
+            Err(_) => Bound::Rejected { sha256: sha256(bytes) },
         }
     }
 }
@@ -55,7 +53,7 @@ pub fn findings(pin: &Pin, bound: &Bound, ruling: Option<&GoalState>, evidence: 
     let mut add = |code, message: String, fix: String| findings.push(Finding { code, message, fix });
     let now = match bound {
         Bound::Read(config) => Some(&config.sha256),
-        Bound::Rejected { sha256, .. } => Some(sha256),
+        Bound::Rejected { sha256 } => Some(sha256),
         Bound::Missing(_) => None,
     };
     let changed = match bound {

@@ -7,7 +7,8 @@
 use super::problem::{Problem, Rejected};
 use super::reader::{Fields, Reader, Word};
 use super::tree::{self, Data, Value};
-use super::{digest, validate};
+use super::validate;
+use crate::digest;
 use crate::status::words;
 
 /// The target that stands for the whole loop.

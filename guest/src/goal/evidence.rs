@@ -2,8 +2,8 @@
 //! answers, and what the caller claims.
 
 use super::config::{Config, Detector, OVERALL, Role};
-use super::digest::sha256;
 use crate::arguments::excerpt;
+use crate::digest::sha256;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;

@@ -2,12 +2,12 @@
 //!
 //! An entry's hash is SHA-256 over the previous hash, a line break, and the entry as
 //! a compact JSON array `[seq, at, kind, iteration, detail, node_id, tokens,
-//! cost_usd]`. Before the first entry stands the genesis of the run, so entries
-//! cannot be moved to another run either. Who edits, drops or moves an entry has to
+//! cost_usd]`. Before the first entry stands a fixed genesis. Who edits, drops or moves an entry has to
 //! recompute all hashes after it, and the last one is what others have seen.
 
-use super::digest::sha256;
 use super::gate::Verdict;
+use crate::digest::sha256;
+use crate::model::{GoalState, LedgerEntry};
 use crate::status::words;
 use serde_json::json;
 use std::fmt;
@@ -26,28 +26,10 @@ words! {
     }
 }
 
-/// An entry without its seal.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
-    /// From 1, without gaps.
-    pub seq: u64,
-    /// Milliseconds since 1970.
-    pub at: i64,
-    /// The word of a [`Kind`]; kept as it is stored, so that a ledger of a later
-    /// version still can be verified.
-    pub kind: String,
-    pub iteration: u64,
-    pub detail: String,
-    pub node_id: Option<String>,
-    pub tokens: Option<u64>,
-    pub cost_usd: Option<f64>,
-}
-
-/// An entry with its hash.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Sealed {
-    pub entry: Entry,
-    pub hash: String,
+/// Returns whether a text can name a run: 1 to 200 characters, none of them a control
+/// character.
+pub fn is_run_id(text: &str) -> bool {
+    (1..=200).contains(&text.chars().count()) && !text.chars().any(char::is_control)
 }
 
 /// The place in a chain that the next entry follows.
@@ -59,8 +41,11 @@ pub struct Tip {
 
 impl Tip {
     /// The place before a run's first entry.
-    pub fn genesis(run_id: &str) -> Tip {
-        Tip { seq: 0, hash: sha256(json!(["loop-state ledger", 1, run_id]).to_string().as_bytes()) }
+    ///
+    /// It does not name the run: a loop that is restored under another slug keeps its
+    /// ledger.
+    pub fn genesis() -> Tip {
+        Tip { seq: 0, hash: sha256(b"[\"loop-state ledger\",1]") }
     }
 }
 
@@ -69,7 +54,7 @@ impl Tip {
 pub struct Draft {
     pub at: i64,
     pub kind: Kind,
-    pub iteration: u64,
+    pub iteration: u32,
     pub detail: String,
     pub node_id: Option<String>,
     pub tokens: Option<u64>,
@@ -78,14 +63,14 @@ pub struct Draft {
 
 impl Draft {
     /// An entry that tells no more than this.
-    pub fn new(at: i64, kind: Kind, iteration: u64, detail: impl Into<String>) -> Draft {
+    pub fn new(at: i64, kind: Kind, iteration: u32, detail: impl Into<String>) -> Draft {
         Draft { at, kind, iteration, detail: detail.into(), node_id: None, tokens: None, cost_usd: None }
     }
 }
 
 /// Seals an entry and moves the tip on.
-pub fn append(tip: &mut Tip, draft: Draft) -> Sealed {
-    let entry = Entry {
+pub fn append(tip: &mut Tip, draft: Draft) -> LedgerEntry {
+    let mut entry = LedgerEntry {
         seq: tip.seq.saturating_add(1),
         at: draft.at,
         kind: draft.kind.word().to_owned(),
@@ -94,15 +79,16 @@ pub fn append(tip: &mut Tip, draft: Draft) -> Sealed {
         node_id: draft.node_id,
         tokens: draft.tokens,
         cost_usd: draft.cost_usd,
+        hash: String::new(),
     };
-    let hash = seal(&tip.hash, &entry);
-    *tip = Tip { seq: entry.seq, hash: hash.clone() };
-    Sealed { entry, hash }
+    entry.hash = seal(&tip.hash, &entry);
+    *tip = Tip { seq: entry.seq, hash: entry.hash.clone() };
+    entry
 }
 
 /// The hash of an entry after a previous hash.
-pub fn seal(previous: &str, entry: &Entry) -> String {
-    let Entry { seq, at, kind, iteration, detail, node_id, tokens, cost_usd } = entry;
+pub fn seal(previous: &str, entry: &LedgerEntry) -> String {
+    let LedgerEntry { seq, at, kind, iteration, detail, node_id, tokens, cost_usd, hash: _ } = entry;
     let canonical = json!([seq, at, kind, iteration, detail, node_id, tokens, cost_usd]);
     sha256(format!("{previous}\n{canonical}").as_bytes())
 }
@@ -134,43 +120,31 @@ impl fmt::Display for Broken {
 }
 
 /// Checks entries that follow a tip, and returns where they lead.
-pub fn verify<'a>(from: Tip, entries: impl IntoIterator<Item = &'a Sealed>) -> Result<Tip, Broken> {
+pub fn verify<'a>(from: Tip, entries: impl IntoIterator<Item = &'a LedgerEntry>) -> Result<Tip, Broken> {
     let mut tip = from;
-    for Sealed { entry, hash } in entries {
+    for entry in entries {
         let expected = tip.seq.saturating_add(1);
         if entry.seq != expected {
             return Err(Broken { seq: entry.seq, why: Break::Gap { expected } });
         }
-        if seal(&tip.hash, entry) != *hash {
+        if seal(&tip.hash, entry) != entry.hash {
             return Err(Broken { seq: entry.seq, why: Break::Changed });
         }
-        tip = Tip { seq: entry.seq, hash: hash.clone() };
+        tip = Tip { seq: entry.seq, hash: entry.hash.clone() };
     }
     Ok(tip)
 }
 
-/// The recorded ruling on a target, as it is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GoalState {
-    pub target: String,
-    pub satisfied: bool,
-    pub passed: u64,
-    pub failed: u64,
-    pub total: u64,
-    pub reason: String,
-    /// How many rulings on the target were recorded, this one included.
-    pub iteration: u64,
-    pub config_sha256: String,
-    pub evidence_sha256: String,
-    /// Milliseconds since 1970.
-    pub updated_at: i64,
-}
-
 /// What recording a ruling stores: the state and its entries. Only a verdict makes
 /// one, and only the gate makes verdicts.
-pub fn record(previous: Option<&GoalState>, verdict: &Verdict, at: i64) -> (GoalState, Vec<Draft>) {
+pub fn record(
+    previous: Option<&GoalState>,
+    verdict: &Verdict,
+    workdir: &str,
+    at: i64,
+) -> (GoalState, Vec<Draft>) {
     let iteration = previous.map_or(0, |state| state.iteration).saturating_add(1);
-    let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let state = GoalState {
         target: verdict.target.clone(),
         satisfied: verdict.satisfied,
@@ -181,6 +155,7 @@ pub fn record(previous: Option<&GoalState>, verdict: &Verdict, at: i64) -> (Goal
         iteration,
         config_sha256: verdict.config_sha256.clone(),
         evidence_sha256: verdict.evidence_sha256.clone(),
+        workdir: workdir.to_owned(),
         updated_at: at,
     };
     let stands = if verdict.satisfied { "satisfied" } else { "not satisfied" };

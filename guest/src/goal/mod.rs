@@ -9,7 +9,7 @@
 //! | `tree` | YAML and JSON, and how much of it is too much |
 //! | `config`, `reader`, `validate`, `problem` | the format, and all that is wrong with a text, with path and line |
 //! | `pattern` | regular expressions that cannot take long |
-//! | `plan`, `schedule`, `gantt` | waves, critical path, speedup, who does what when |
+//! | `plan`, `schedule` | waves, critical path, speedup, who does what when |
 //! | `evidence`, `metrics`, `gate` | what a ruling rests on, and the ruling |
 //! | `ledger` | the hash chain of a run, and what recording a ruling adds to it |
 //! | `binding` | what speaks against the end of a loop with goals |
@@ -18,9 +18,7 @@
 pub mod answer;
 pub mod binding;
 pub mod config;
-pub mod digest;
 pub mod evidence;
-pub mod gantt;
 pub mod gate;
 pub mod ledger;
 mod metrics;

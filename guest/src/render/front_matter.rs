@@ -112,9 +112,77 @@ fn push_quoted(out: &mut String, value: &str) {
     out.push('"');
 }
 
+/// Every key that a header of ours can have.
+const KEYS: [&str; 7] = ["type", "loop", "id", "taskid", "generated", "updated", "mcp"];
+
+/// Those without which a header is not ours.
+const REQUIRED: [&str; 2] = ["type", "loop"];
+
+/// The keys and values of a header.
+pub type Pairs = Vec<(String, String)>;
+
+/// Takes the headers of ours off the beginning of a text, and returns the last of
+/// them with what comes after it.
+///
+/// What is not understood is no header: a block with another key, a nested value,
+/// a list, or no end stays where it is. A byte-order mark before a header and
+/// carriage returns in it are an editor's doing and go with it.
+pub fn strip(text: &str) -> (Pairs, &str) {
+    let mut header = Pairs::new();
+    let mut body = text;
+    while let Some((pairs, rest)) = strip_one(body) {
+        header = pairs;
+        body = rest;
+    }
+    (header, body)
+}
+
+fn strip_one(text: &str) -> Option<(Pairs, &str)> {
+    let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut next_line = || {
+        let (line, after) = rest.split_once('\n')?;
+        rest = after;
+        Some(line.strip_suffix('\r').unwrap_or(line))
+    };
+    if next_line()? != "---" {
+        return None;
+    }
+    let mut pairs = Pairs::new();
+    loop {
+        let line = next_line()?;
+        if line == "---" {
+            break;
+        }
+        let (key, value) = line.split_once(':')?;
+        let known = KEYS.contains(&key) && pairs.iter().all(|(earlier, _)| earlier != key);
+        if !known {
+            return None;
+        }
+        pairs.push((key.to_owned(), scalar(value.strip_prefix([' ', '\t'])?.trim_matches([' ', '\t']))?));
+    }
+    REQUIRED.iter().all(|key| pairs.iter().any(|(k, _)| k == key)).then_some((pairs, rest))
+}
+
+/// Reads a value of the flat subset.
+fn scalar(value: &str) -> Option<String> {
+    if value.starts_with('"') {
+        return serde_json::from_str(value).ok();
+    }
+    if let Some(quoted) = value.strip_prefix('\'') {
+        let inner = quoted.strip_suffix('\'')?.replace("''", "\0");
+        return (!inner.contains('\'')).then(|| inner.replace('\0', "'"));
+    }
+    let means_more = value
+        .starts_with(['[', '{', '&', '*', '!', '|', '>', '%', '@', '`', '#', '-', '?', ',', ']', '}'])
+        || value.contains(": ")
+        || value.contains(" #")
+        || value.ends_with(':');
+    (!value.is_empty() && !means_more).then(|| value.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Header, is_plain, push_quoted};
+    use super::{Header, is_plain, push_quoted, strip};
     use proptest::prelude::*;
     use saphyr::{LoadableYamlNode, Yaml};
 
@@ -267,12 +335,61 @@ mod tests {
     }
 
     #[test]
+    fn only_our_headers_are_taken_off() {
+        let ours = header("demo");
+        for body in [
+            "",
+            "text",
+            "---\nstatus: done\nphase: qa\n---\n",
+            "---",
+            "---\n---\n",
+            "a\n---\nb\n...\n",
+            "---\ntype: plan",
+            "---\ntype: plan\nloop: x\n",
+            "---\ntype: plan\n---\n",
+            "---\ntype: plan\nloop: x\nstatus: done\n---\n",
+            "---\ntype: plan\nloop: [1, 2]\n---\n",
+            "---\ntype: plan\nloop:\n  x: y\n---\n",
+            "---\ntype: plan\ntype: plan\nloop: x\n---\n",
+            "---\ntype: plan\nloop:\n---\n",
+            "--- \ntype: plan\nloop: x\n---\n",
+            "\n---\ntype: plan\nloop: x\n---\n",
+            "\u{feff}text",
+            "\r\n",
+            "a\rb",
+        ] {
+            assert_eq!(strip(body), (Vec::new(), body));
+            let stamped = format!("{ours}{body}");
+            let (pairs, rest) = strip(&stamped);
+            assert_eq!((pairs.len(), rest), (7, body));
+            assert_eq!(strip(&format!("{ours}{stamped}")).1, body, "doubled");
+            let windows = format!("\u{feff}{}{body}", ours.replace('\n', "\r\n"));
+            assert_eq!(strip(&windows).1, body);
+        }
+        let quoted = "---\ntype: 'it''s'\nloop: \"a\\u0041\"\nupdated: yesterday\n---\nx";
+        let (pairs, rest) = strip(quoted);
+        let pairs: Vec<_> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        assert_eq!(pairs, [("type", "it's"), ("loop", "aA"), ("updated", "yesterday")]);
+        assert_eq!(rest, "x");
+    }
+
+    #[test]
     fn long_values_are_read_back() {
         check(&"x: #\n".repeat(20_000));
         check(&"x".repeat(100_000));
     }
 
     proptest! {
+        /// What is stamped comes off again, whatever stands in it.
+        #[test]
+        fn stripping_undoes_stamping(value in super::super::tests::hostile(), body in super::super::tests::hostile()) {
+            prop_assume!(strip(&body).0.is_empty());
+            let text = header(&value) + &body;
+            let (pairs, rest) = strip(&text);
+            prop_assert_eq!(&pairs[1], &("loop".to_owned(), value));
+            prop_assert_eq!(rest, body);
+        }
+
         #[test]
         fn any_value_is_read_back(value in prop_oneof![super::super::tests::hostile(), "[0-9a-fA-Fxobe._+-]{1,12}", any::<String>()]) {
             check(&value);

@@ -1,6 +1,7 @@
 //! `loop.md`: the whole of a loop's state on one page.
 
 use super::front_matter::Header;
+use super::goals;
 use super::text::{inline, inline_first};
 use super::time::push_timestamp;
 use super::timings;
@@ -13,15 +14,18 @@ use std::fmt::Write;
 struct Section {
     title: &'static str,
     body: fn(&mut String, &LoopState),
+    /// Whether a loop has the part.
+    when: fn(&LoopState) -> bool,
 }
 
 /// The parts in the order they appear.
-const SECTIONS: [Section; 5] = [
-    Section { title: "Loop", body: loop_fields },
-    Section { title: "Now", body: now },
-    Section { title: "Phases", body: phases },
-    Section { title: "Tasks", body: tasks },
-    Section { title: "Timings", body: timings::section },
+const SECTIONS: [Section; 6] = [
+    Section { title: "Loop", body: loop_fields, when: |_| true },
+    Section { title: "Now", body: now, when: |_| true },
+    Section { title: "Phases", body: phases, when: |_| true },
+    Section { title: "Tasks", body: tasks, when: |_| true },
+    Section { title: "Goals", body: goals::section, when: |state| state.loop_.goal_config.is_some() },
+    Section { title: "Timings", body: timings::section, when: |_| true },
 ];
 
 /// Renders the page of a loop's state; `version` is the running server's.
@@ -43,7 +47,7 @@ pub fn loop_page(state: &LoopState, version: &str) -> String {
     out.push_str("\n# Loop — ");
     inline(&mut out, &l.title);
     out.push('\n');
-    for section in &SECTIONS {
+    for section in SECTIONS.iter().filter(|section| (section.when)(state)) {
         out.push_str("\n## ");
         out.push_str(section.title);
         out.push_str("\n\n");

@@ -8,6 +8,7 @@
 //! Equal state gives equal bytes: no clock, no hash map, no time zone.
 
 mod front_matter;
+mod goals;
 mod lessons_page;
 mod log;
 mod loop_page;
@@ -17,9 +18,11 @@ mod text;
 mod time;
 mod timings;
 
+pub use front_matter::{Header, strip};
 pub use lessons_page::lessons_page;
 pub use log::log_lines;
 pub use loop_page::loop_page;
+pub use text::is_hidden;
 pub use time::timestamp;
 
 use crate::model::{Loop, LoopState, Memory};
@@ -31,6 +34,14 @@ pub const LOOP_PAGE: &str = "loop.md";
 pub const LESSONS_PAGE: &str = "memory.md";
 /// The log of a loop's events.
 pub const EVENT_LOG: &str = "events.jsonl";
+
+/// The files that are rendered.
+pub const VIEWS: [&str; 3] = [LOOP_PAGE, LESSONS_PAGE, EVENT_LOG];
+
+/// Whether a path is that of a view, in whatever case.
+pub fn is_view(path: &str) -> bool {
+    VIEWS.iter().any(|view| view.eq_ignore_ascii_case(path))
+}
 
 /// Renders every view of a loop whole.
 ///

@@ -3,7 +3,7 @@
 
 use super::bench::{Bench, SLUG};
 use crate::catalogue::TOOLS;
-use crate::tools::{Call, Decision, Facts, Guest, Project, RootKind, RootSource};
+use crate::tools::{Call, Decision, Guest};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -88,17 +88,7 @@ proptest! {
     /// Arguments that are no object, or no JSON at all, are a refusal.
     #[test]
     fn any_text_is_answered(tool in 0..TOOLS.len(), text in any::<String>()) {
-        let project = Project {
-            id: String::new(),
-            name: String::new(),
-            root: "/".to_owned(),
-            root_source: RootSource::Directory,
-            root_kind: RootKind::Top,
-            key: None,
-            evidence: String::new(),
-            loops_folder: String::new(),
-        };
-        let facts = Facts { now: i64::MIN, fresh_id: String::new(), version: String::new(), project, answers: Vec::new() };
+        let facts = crate::tests::bench::facts(i64::MIN, String::new());
         let call = Call { tool: TOOLS[tool].name.to_owned(), arguments: text };
         if let Decision::Done(outcome) = crate::Logic::decide(call, facts) {
             prop_assert!(outcome.writes.is_empty());

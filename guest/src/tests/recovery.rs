@@ -131,7 +131,14 @@ fn a_task_that_waits_gives_way_to_what_it_waits_for() {
 fn the_manifest_knows_database_and_disk() {
     let mut b = with_status(Mode::Standard, Status::InProgress);
     b.files = Some(vec![file("plan.md", 7)]);
-    let head = |path: &str, bytes| DocumentHead { path: path.to_owned(), rev: 1, bytes, updated_at: 0 };
+    let head = |path: &str, bytes| DocumentHead {
+        path: path.to_owned(),
+        rev: 1,
+        bytes,
+        sha256: String::new(),
+        created_at: 0,
+        updated_at: 0,
+    };
     b.documents = vec![head("plan.md", 7), head("discovery.md", 9)];
     let reply = recover(&mut b);
     let rows: Vec<_> = reply["context"]
@@ -207,6 +214,8 @@ fn without_a_slug_it_finds_the_only_active_loop() {
     b.ok("loop_init", json!({ "loopSlug": "one", "goal": "again" }));
     let elsewhere = b.loops.get_mut("two").expect("made above");
     (elsewhere.state.loop_.project_root, elsewhere.state.loop_.finished_at) = ("/elsewhere".to_owned(), None);
+    let state = elsewhere.state.clone();
+    b.elsewhere = vec![(state, true)];
     let reply = b.ok("loop_recover", json!({}));
     assert_eq!(reply["reason"], "ambiguous");
     assert_eq!(reply["candidates"][0]["project_root"], "/elsewhere");

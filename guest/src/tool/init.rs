@@ -1,7 +1,8 @@
 //! The beginning of a loop.
 
 use crate::arguments::{Said, Slug, arguments};
-use crate::desk::{Accepted, Desk, Done, OpenLoop};
+use crate::desk::{Accepted, Desk, Done, Found, OpenLoop};
+use crate::goal::ledger::{self, Draft, Kind, Tip};
 use crate::model::{Event, Loop, LoopState, Marks, Phase};
 use crate::phase::{LoopStatus, Pointer, Rung, RungStatus};
 use crate::refusal::Refusal;
@@ -10,7 +11,7 @@ use crate::status::Mode;
 use crate::text::{is_blank, present};
 use crate::timeline::name;
 use crate::timing::NO_QUALITY;
-use crate::tools::{RootKind, RootSource};
+use crate::tools::{ProjectEvidence, RootKind, RootSource};
 use serde_json::{Value, json};
 
 arguments! {
@@ -29,7 +30,11 @@ arguments! {
 /// Creates a loop, or finds the one of the slug.
 pub fn init(args: Init, desk: &mut Desk) -> Done {
     let given = Given::new(args);
-    if let Some(state) = desk.find_loop(&given.slug)? {
+    let found = desk.find(&given.slug)?;
+    if let Found::Detached(state) = &found {
+        desk.gone = Some(state.loop_.project_root.clone());
+    }
+    if let Found::Here(state) | Found::Detached(state) = found {
         return Accepted::reading(
             init_reply(&state.loop_, desk)
                 .with("reused", true)
@@ -37,9 +42,10 @@ pub fn init(args: Init, desk: &mut Desk) -> Done {
                 .with("differs", given.differs(&state.loop_)),
         );
     }
-    let project = &desk.facts.project;
-    if project.root_kind != RootKind::Folder && project.root_source == RootSource::Directory {
-        return Err(Refusal::BareRoot { root: project.root.clone() }.into());
+    let place = &desk.facts.place;
+    if place.root_kind != RootKind::Folder && place.root_source == RootSource::Directory {
+        let (flag, variable) = (place.root_flag.clone(), place.root_variable.clone());
+        return Err(Refusal::BareRoot { root: desk.facts.project.root.clone(), flag, variable }.into());
     }
     let goal = given.goal.clone();
     let mut open = OpenLoop::create(desk.policy, new_state(given, desk), desk.facts.now);
@@ -49,6 +55,9 @@ pub fn init(args: Init, desk: &mut Desk) -> Done {
         ..open.event(name::LOOP_INIT)
     };
     open.record(event);
+    // A loop that begins has no ledger yet.
+    let started = Draft::new(open.now, Kind::RunStarted, 0, open.row().goal.clone());
+    open.log_run(vec![ledger::append(&mut Tip::genesis(), started)]);
     let reply = init_reply(open.row(), desk);
     open.done_with_lessons(reply, Vec::new())
 }
@@ -156,6 +165,7 @@ fn new_state(given: Given, desk: &Desk) -> LoopState {
         tasks: Vec::new(),
         totals: Vec::new(),
         open_step: None,
+        goals: Vec::new(),
     }
 }
 
@@ -170,11 +180,25 @@ fn init_reply(l: &Loop, desk: &Desk) -> Reply {
 
 /// Which project the server keeps, and how it was found.
 pub fn project(desk: &Desk) -> Value {
-    let project = &desk.facts.project;
-    let named_by = match project.root_source {
-        RootSource::Flag => "--project-root",
-        RootSource::Variable => "LOOP_STATE_PROJECT_ROOT",
+    let (project, place) = (&desk.facts.project, &desk.facts.place);
+    let named_by = match place.root_source {
+        RootSource::Flag => place.root_flag.as_str(),
+        RootSource::Variable => place.root_variable.as_str(),
         RootSource::Directory => "working directory",
     };
-    json!({ "name": project.name, "key": project.key, "evidence": project.evidence, "root_from": named_by })
+    let evidence = match project.evidence {
+        ProjectEvidence::KnownRoot => "known root",
+        ProjectEvidence::Remote => "remote",
+        ProjectEvidence::Repository => "repository",
+        ProjectEvidence::Folder => "root folder",
+    };
+    let below = project.below.as_ref();
+    Reply::new()
+        .with("name", project.name.clone())
+        .with("key", project.key.clone())
+        .with("evidence", evidence)
+        .with("root_from", named_by)
+        .with_some("below", below.map(|top| format!("the root lies below the work tree's top, {top}")))
+        .with_some("note", project.note.clone())
+        .into_value()
 }

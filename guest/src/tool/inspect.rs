@@ -5,7 +5,7 @@ use crate::audit::{self, Owner, Severity};
 use crate::counter::TaskCounter;
 use crate::desk::{Accepted, Desk, Done, Halt, OpenLoop};
 use crate::manifest::{self, Priority};
-use crate::model::{Event, FileEntry, LoopState, Step, Task};
+use crate::model::{Event, FileEntry, LoopState, LoopSummary, Step, Task};
 use crate::phase::{Rung, RungStatus};
 use crate::plan::status_of;
 use crate::render::{self, timestamp};
@@ -13,8 +13,9 @@ use crate::reply::{self, NARROW, Reply, WIDE};
 use crate::resume::{Kind, Resume, resume_point, rung_status};
 use crate::status::Status;
 use crate::timing;
+use crate::tool::goals;
 use crate::tool::init::project;
-use crate::tool::loops::summary_row;
+use crate::tool::loops::{gone_roots, summary_row};
 use crate::tools::{LoopFilter, Query};
 use serde_json::{Value, json};
 
@@ -56,23 +57,23 @@ pub fn recover(args: Recover, desk: &mut Desk) -> Done {
     let open = desk.open(&slug)?;
     let (id, slug) = (open.row().id.clone(), open.row().slug.clone());
     let limit = args.event_limit.unwrap_or(EVENTS_SHOWN);
-    let page = |path: &str| Query::FileText((slug.clone(), path.to_owned()));
+    let page = |path: &str| Query::FileText((id.clone(), path.to_owned()));
     desk.gather(vec![
         Query::RecentEvents((id.clone(), limit)),
         Query::Memories(id.clone()),
         Query::Documents(id.clone()),
-        Query::LoopFiles(slug.clone()),
+        Query::LoopFiles(id.clone()),
         page(render::LOOP_PAGE),
         page(render::LESSONS_PAGE),
     ])?;
     let events = desk.recent_events(&id, limit)?;
     let memories = desk.memories(&id)?;
     let documents = desk.documents(&id)?;
-    let files = desk.loop_files(&slug)?;
+    let files = desk.loop_files(&id)?;
     let mut stale_views = Vec::new();
     if files.is_some() {
         for (path, rendered) in rendered_pages(&open.state, &memories, &desk.facts.version) {
-            let on_disk = desk.file_text(&slug, path)?;
+            let on_disk = desk.file_text(&id, path)?;
             if on_disk.as_deref().map(without_version) != Some(without_version(&rendered)) {
                 stale_views.push(path);
             }
@@ -85,6 +86,10 @@ pub fn recover(args: Recover, desk: &mut Desk) -> Done {
     let context = manifest::manifest(state, &resume, present, &documents);
     let mut warnings = warnings(state, &resume, &desk.facts.version);
     match &files {
+        _ if open.detached => warnings.push(format!(
+            "detached loop: its project root {} is gone, so no file is written; database and documents answer",
+            state.loop_.project_root
+        )),
         None if documents.is_empty() => {
             warnings.push("the loop's folder is missing; loop_render writes the views anew".to_owned());
         }
@@ -149,18 +154,20 @@ fn the_active_loop(desk: &mut Desk) -> Result<Result<String, Reply>, Halt> {
     let filter = |include_finished| LoopFilter { include_finished, limit: CANDIDATES, offset: 0 };
     let active = desk.loop_page(filter(false))?;
     let root = desk.facts.project.root.clone();
-    // A loop of another root is offered and never resumed unasked.
-    let here: Vec<_> = active.loops.iter().filter(|l| l.project_root == root).collect();
+    let gone = gone_roots(&active.loops, desk)?;
+    // A loop of another root that is still there is offered and never resumed unasked.
+    let ours = |l: &&LoopSummary| l.project_root == root || gone.contains(&l.project_root);
+    let here: Vec<_> = active.loops.iter().filter(ours).collect();
     if let ([only], 1) = (here.as_slice(), active.total) {
         return Ok(Ok(only.slug.clone()));
     }
-    let (reason, page, guidance) = if active.total > 0 {
+    let (reason, page, gone, guidance) = if active.total > 0 {
         let guidance = if here.len() == 1 || active.total == 1 {
             "another folder of this project has an active loop: ask the user which one is meant, then pass its slug"
         } else {
             "several loops are active: ask the user which one is meant, then pass its slug"
         };
-        ("ambiguous", active, guidance)
+        ("ambiguous", active, gone, guidance)
     } else {
         let all = desk.loop_page(filter(true))?;
         let guidance = if all.total == 0 {
@@ -168,9 +175,10 @@ fn the_active_loop(desk: &mut Desk) -> Result<Result<String, Reply>, Halt> {
         } else {
             "every loop of this project is finished: new work begins with loop_init"
         };
-        ("no-active-loop", all, guidance)
+        let gone = gone_roots(&all.loops, desk)?;
+        ("no-active-loop", all, gone, guidance)
     };
-    let candidates: Vec<_> = page.loops.iter().map(|l| summary_row(l, &root)).collect();
+    let candidates: Vec<_> = page.loops.iter().map(|l| summary_row(l, &root, &gone)).collect();
     let more = u64::from(page.total).saturating_sub(candidates.len() as u64);
     Ok(Err(Reply::new()
         .within(NARROW)
@@ -363,7 +371,8 @@ pub fn audit(args: Audit, desk: &mut Desk) -> Done {
     let mut open = desk.open(&args.slug.0)?;
     let proofs = desk.proofs(&open.row().id.clone())?;
     backfill(&mut open, desk)?;
-    let report = audit::audit(&open.state, &proofs);
+    let goals = goals::findings(&open, desk)?;
+    let report = audit::audit(&open.state, &proofs, &goals);
     let findings: Vec<_> = report
         .findings
         .iter()
@@ -534,7 +543,7 @@ arguments! {
 pub fn files(args: Files, desk: &mut Desk) -> Done {
     let open = desk.open(&args.slug.0)?;
     let slug = open.row().slug.clone();
-    let files = desk.loop_files(&slug)?;
+    let files = desk.loop_files(&open.row().id.clone())?;
     let folder = desk.folder(&slug);
     let rows = files.iter().flatten().map(|f| {
         json!({ "path": format!("{folder}/{}", f.path), "bytes": f.bytes, "modified_at": timestamp(f.modified_at) })

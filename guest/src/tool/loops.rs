@@ -4,7 +4,8 @@ use crate::arguments::{Argument, Clearable, Ignored, Scalar, Slug, arguments, wo
 use crate::audit::{self, Severity};
 use crate::clock::EndedBy;
 use crate::counter::{LoopCounter, bump};
-use crate::desk::{Accepted, Desk, Done, OpenLoop};
+use crate::desk::{Accepted, Desk, Done, Halt, OpenLoop};
+use crate::goal::ledger::Kind;
 use crate::model::{Event, Loop, LoopSummary, Phase};
 use crate::phase::{Ending, LoopStatus, Pointer, Rung, RungStatus};
 use crate::plan::status_of;
@@ -14,8 +15,10 @@ use crate::reply::{self, Reply};
 use crate::status::{Mode, Status, words};
 use crate::text::is_blank;
 use crate::timeline::name;
+use crate::tool::{goals, runs};
 use crate::tools::LoopFilter;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 arguments! {
     /// Arguments of `loop_get`.
@@ -62,13 +65,26 @@ pub fn list(args: List, desk: &mut Desk) -> Done {
     let page = desk.loop_page(filter)?;
     let shown = page.loops.len() as u64;
     let more = u64::from(page.total).saturating_sub(u64::from(filter.offset)).saturating_sub(shown);
+    let gone = gone_roots(&page.loops, desk)?;
     let root = &desk.facts.project.root;
-    let loops: Vec<_> = page.loops.iter().map(|l| summary_row(l, root)).collect();
+    let loops: Vec<_> = page.loops.iter().map(|l| summary_row(l, root, &gone)).collect();
     Accepted::reading(Reply::new().with("loops", loops).with_some("more", (more > 0).then_some(more)))
 }
 
-/// One line of a list of loops.
-pub fn summary_row(l: &LoopSummary, root: &str) -> Value {
+/// The roots of these loops that are no longer there.
+pub fn gone_roots(loops: &[LoopSummary], desk: &mut Desk) -> Result<BTreeSet<String>, Halt> {
+    let own = &desk.facts.project.root;
+    let others: BTreeSet<_> = loops.iter().map(|l| &l.project_root).filter(|root| *root != own).collect();
+    if others.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let others: Vec<String> = others.into_iter().cloned().collect();
+    let there = desk.roots_exist(others.clone())?;
+    Ok(others.into_iter().zip(there).filter(|(_, there)| !there).map(|(root, _)| root).collect())
+}
+
+/// One line of a list of loops; `gone` are roots that are no longer there.
+pub fn summary_row(l: &LoopSummary, root: &str, gone: &BTreeSet<String>) -> Value {
     let count = |wanted: fn(Status) -> bool| -> u64 {
         let counts = l.tasks.iter().filter(|c| Status::parse(&c.status).is_some_and(wanted));
         counts.map(|c| u64::from(c.count)).sum()
@@ -87,6 +103,9 @@ pub fn summary_row(l: &LoopSummary, root: &str) -> Value {
         "updated_at": render::timestamp(l.updated_at),
     });
     if l.project_root != *root {
+        if gone.contains(&l.project_root) {
+            row["detached"] = json!(true);
+        }
         row["project_root"] = json!(l.project_root);
     }
     row
@@ -146,7 +165,8 @@ pub fn set_phase_status(args: SetPhaseStatus, desk: &mut Desk) -> Done {
     };
     if args.phase == Rung::FeatureMerge && args.status == RungStatus::InProgress {
         let proofs = desk.proofs(&open.row().id.clone())?;
-        let report = audit::audit(&open.state, &proofs);
+        let goals = goals::findings(&open, desk)?;
+        let report = audit::audit(&open.state, &proofs, &goals);
         let fails = report.findings.into_iter().filter(|f| f.severity == Severity::Fail);
         let fails: Vec<_> = fails.map(|f| format!("{}: {}", f.code, f.message)).collect();
         if !fails.is_empty() {
@@ -212,6 +232,7 @@ words! {
         QaReport = "qa_report",
         UnresolvedPr = "f_unresolved_pr",
         SecurityDeferred = "f_security_deferred",
+        GoalConfig = "goal_config",
     }
 }
 word_argument!(Field);
@@ -230,6 +251,8 @@ enum Place<'a> {
     Mode(&'a mut String),
     Text(&'a mut Option<String>),
     Count(&'a mut Option<u32>),
+    /// A goal configuration and the digest that it is pinned by.
+    Pin(&'a mut Option<String>, &'a mut Option<String>),
 }
 
 impl Field {
@@ -246,6 +269,7 @@ impl Field {
             Field::QaReport => Place::Text(&mut l.qa_report),
             Field::UnresolvedPr => Place::Count(&mut l.f_unresolved_pr),
             Field::SecurityDeferred => Place::Count(&mut l.f_security_deferred),
+            Field::GoalConfig => Place::Pin(&mut l.goal_config, &mut l.goal_config_sha256),
         }
     }
 }
@@ -272,6 +296,27 @@ pub fn set_field(args: SetField, desk: &mut Desk) -> Done {
             let from = std::mem::replace(place, mode.word().to_owned());
             (Some(from), Some(mode.word().to_owned()))
         }
+        Place::Pin(path, sha256) => {
+            let pin = match value {
+                Some(Value::String(path)) if !is_blank(&path) => Some(goals::pin(&path, desk)?),
+                None => None,
+                Some(other) => {
+                    return Err(Refusal::FieldValue {
+                        field: field.word(),
+                        takes: "the path of a goal configuration",
+                        got: other.to_string(),
+                    }
+                    .into());
+                }
+            };
+            // The timeline says what is pinned, and not only where it lies.
+            let word = |path: Option<String>, sha256: Option<String>| {
+                path.map(|path| format!("{path} sha256:{}", sha256.unwrap_or_default()))
+            };
+            let before = word(path.take(), sha256.take());
+            (*path, *sha256) = pin.unzip();
+            (before, word(path.clone(), sha256.clone()))
+        }
         Place::Text(place) => {
             let text = value.map(|v| match v {
                 Value::String(s) => s,
@@ -292,8 +337,10 @@ pub fn set_field(args: SetField, desk: &mut Desk) -> Done {
         Place::Count(count) => json!(count),
         Place::Mode(text) => json!(text),
         Place::Text(text) => json!(text),
+        Place::Pin(path, _) => json!(path),
     };
-    let reply = Reply::new().with("field", field.word()).with("value", shown);
+    let pinned = row.goal_config_sha256.clone().filter(|_| field == Field::GoalConfig);
+    let reply = Reply::new().with("field", field.word()).with("value", shown).with_some("sha256", pinned);
     if from == to {
         return open.done(reply.with("unchanged", true));
     }
@@ -378,6 +425,7 @@ pub fn finish(args: Finish, desk: &mut Desk) -> Done {
         ..open.event(name::LOOP_FINISH)
     };
     open.record(event);
+    runs::tell(&mut open, Kind::RunFinished, ending.status().word(), None, desk)?;
     let now = open.now;
     let row = open.row_mut();
     row.status = ending.status().word().to_owned();
@@ -399,6 +447,7 @@ arguments! {
 /// Writes every view anew.
 pub fn render_views(args: Render, desk: &mut Desk) -> Done {
     let open = desk.open(&args.slug.0)?;
+    open.refuse_when_detached()?;
     let memories = desk.memories(&open.row().id.clone())?;
     let views = render::all(&open.state, &memories, &desk.facts.version);
     let folder = desk.folder(&open.row().slug);

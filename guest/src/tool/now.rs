@@ -3,12 +3,14 @@
 use crate::arguments::{Said, Slug, arguments};
 use crate::clock::EndedBy;
 use crate::desk::{Desk, Done};
+use crate::goal::ledger::Kind;
 use crate::model::{Event, NowPointer};
 use crate::plan::{in_the_way, status_of};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::text::present;
 use crate::timeline::name;
+use crate::tool::runs;
 use serde_json::json;
 
 arguments! {
@@ -58,6 +60,8 @@ pub fn set(args: Set, desk: &mut Desk) -> Done {
         ..open.event(name::DISPATCH)
     };
     open.record(event);
+    let detail = format!("{}: {}", args.agent.0, args.step.0);
+    runs::tell(&mut open, Kind::NodeDispatched, &detail, taskid.clone(), desk)?;
     if let Some(task) = task {
         open.settle(task);
     }

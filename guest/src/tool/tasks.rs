@@ -3,6 +3,7 @@
 use crate::arguments::{Reference, Slug, TaskId, arguments};
 use crate::counter::{TaskCounter, bump};
 use crate::desk::{Desk, Done, OpenLoop};
+use crate::goal::ledger::Kind;
 use crate::model::{Event, Task};
 use crate::plan::{Plan, in_the_way, same_id, status_of};
 use crate::refusal::Refusal;
@@ -12,6 +13,7 @@ use crate::status::{IllegalMove, Mode, Status, check_move, completable_from};
 use crate::text::{is_absent, is_blank, present};
 use crate::timeline::name;
 use crate::tool::loops::counter_event;
+use crate::tool::runs;
 
 arguments! {
     /// Arguments of `task_setStatus`.
@@ -122,6 +124,10 @@ pub fn set_status(args: SetStatus, desk: &mut Desk) -> Done {
         };
         open.record(event);
         at = *hop;
+    }
+    if to == Status::Failed {
+        let detail = brought.evidence.as_deref().unwrap_or_default();
+        runs::tell(&mut open, Kind::NodeFailed, detail, Some(taskid.clone()), desk)?;
     }
     let row = open.task_mut(task);
     brought.write(row);
@@ -256,6 +262,7 @@ pub fn complete(args: Complete, desk: &mut Desk) -> Done {
         ..open.event(name::TASK_COMPLETE)
     };
     open.record(event);
+    runs::tell(&mut open, Kind::NodeSucceeded, &args.evidence, Some(taskid.clone()), desk)?;
     let now = open.now;
     let row = open.task_mut(task);
     row.status = Status::Complete.word().to_owned();

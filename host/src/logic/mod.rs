@@ -221,6 +221,25 @@ impl Session<'_> {
         self.invoke(|logic, store| logic.loop_state_logic_views().call_log_lines(store, events))
     }
 
+    /// The text of a document's file: its header, where its path gets one, and the
+    /// content.
+    pub fn stamp(
+        &mut self,
+        slug: &str,
+        head: &model::DocumentHead,
+        content: &str,
+        version: &str,
+    ) -> Result<String, LogicError> {
+        self.invoke(|logic, store| {
+            logic.loop_state_logic_views().call_stamp(store, slug, head, content, version)
+        })
+    }
+
+    /// Takes the header off the text of a file, if it is one of the logic's.
+    pub fn strip(&mut self, text: &str) -> Result<views::Stripped, LogicError> {
+        self.invoke(|logic, store| logic.loop_state_logic_views().call_strip(store, text))
+    }
+
     fn invoke<T>(
         &mut self,
         call: impl FnOnce(&LogicBindings, &mut Store<State>) -> wasmtime::Result<T>,

@@ -35,7 +35,8 @@ pub(super) struct Handler {
     options: Options,
     /// Held by the call whose turn it is, from before it runs until its answer
     /// is on its way: so answers keep the order of the calls. Fair, and left at
-    /// once by a call that is cancelled while it waits.
+    /// once by a call that is cancelled while it waits, and by one that says that
+    /// it takes long.
     jobs: Mutex<mpsc::Sender<Job>>,
     identity: OnceCell<Identity>,
     tools: OnceCell<Vec<WireTool>>,
@@ -94,10 +95,20 @@ impl Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         let jobs = self.jobs.lock().await;
         let tool = request.name.into_owned();
-        let (reply, result) = oneshot::channel();
-        let job = Job { tool: tool.clone(), arguments: request.arguments.unwrap_or_default(), cancel, reply };
+        let (reply, mut result) = oneshot::channel();
+        let (aside, stepped_aside) = oneshot::channel();
+        let arguments = request.arguments.unwrap_or_default();
+        let job = Job { tool: tool.clone(), arguments, cancel, reply, aside };
         let reply = match jobs.send(job).await {
-            Ok(()) => result.await.ok(),
+            Ok(()) => tokio::select! {
+                biased;
+                reply = &mut result => reply.ok(),
+                // It takes long: the others take their turns meanwhile.
+                Ok(()) = stepped_aside => {
+                    drop(jobs);
+                    result.await.ok()
+                }
+            },
             Err(_) => None,
         };
         let mut result = match reply {

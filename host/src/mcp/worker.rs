@@ -7,8 +7,9 @@ use std::any::Any;
 use std::convert::Infallible;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc as std_mpsc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ pub(super) struct Job {
     pub arguments: Map<String, Value>,
     pub cancel: Cancel,
     pub reply: oneshot::Sender<Reply>,
+    /// Told when the call leaves its turn to others.
+    pub aside: oneshot::Sender<()>,
 }
 
 /// Tells when the worker has ended.
@@ -46,26 +49,71 @@ impl AtRest {
     }
 }
 
+/// What the threads that run calls share.
+struct Desk {
+    backend: Arc<dyn Backend>,
+    /// Whoever holds it takes the next job. One thread at a time does.
+    queue: Mutex<mpsc::Receiver<Job>>,
+    /// Dropped with the last thread.
+    _running: std_mpsc::Sender<Infallible>,
+}
+
 /// Starts the worker. It ends when the last sender is dropped.
+///
+/// Jobs are done one after the other. One that says that it takes long leaves the
+/// queue to another thread, and its own thread ends with it.
 pub(super) fn start(backend: Arc<dyn Backend>) -> io::Result<(mpsc::Sender<Job>, AtRest)> {
-    let (jobs, mut queue) = mpsc::channel::<Job>(QUEUE);
+    let (jobs, queue) = mpsc::channel::<Job>(QUEUE);
     let (running, at_rest) = std_mpsc::channel::<Infallible>();
+    serve(Arc::new(Desk { backend, queue: Mutex::new(queue), _running: running }))?;
+    Ok((jobs, AtRest(at_rest)))
+}
+
+/// Starts a thread that takes jobs until there are no more, or one of them takes long.
+fn serve(desk: Arc<Desk>) -> io::Result<()> {
     spawn("calls", move || {
-        while let Some(job) = queue.blocking_recv() {
+        let left = Arc::new(AtomicBool::new(false));
+        while !left.load(Ordering::Acquire) {
+            let next = desk.queue.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
+            let Some(job) = next else { break };
             // A receiver that is gone means that the client, or the whole
             // session, has lost interest before the call began.
             if job.cancel.is_cancelled() || job.reply.is_closed() {
                 continue;
             }
-            let reply = run(&*backend, &job.tool, job.arguments, &job.cancel);
+            let (next_desk, leaving) = (Arc::downgrade(&desk), Arc::clone(&left));
+            let aside = Mutex::new(Some(job.aside));
+            job.cancel.when_it_takes_long(move || {
+                if leave(&next_desk, &leaving)
+                    && let Some(aside) = aside.lock().unwrap_or_else(PoisonError::into_inner).take()
+                {
+                    // Whoever cancelled in the meantime does not wait for it.
+                    let _ = aside.send(());
+                }
+            });
+            let reply = run(&*desk.backend, &job.tool, job.arguments, &job.cancel);
             // Whoever cancelled in the meantime does not wait for it.
             let _ = job.reply.send(reply);
         }
-        // What the backend has open is closed before the process is let go.
-        drop(backend);
-        drop(running);
-    })?;
-    Ok((jobs, AtRest(at_rest)))
+        // What the backend has open is closed with the last thread, before the process
+        // is let go.
+    })
+    .map(drop)
+}
+
+/// Leaves the queue to another thread, and returns whether there is one. Without
+/// one, the jobs wait.
+fn leave(desk: &Weak<Desk>, left: &AtomicBool) -> bool {
+    let Some(desk) = desk.upgrade() else { return false };
+    if left.swap(true, Ordering::AcqRel) {
+        return true;
+    }
+    if let Err(error) = serve(desk) {
+        left.store(false, Ordering::Release);
+        tracing::warn!(%error, "no thread for other calls; they wait for one that takes long");
+        return false;
+    }
+    true
 }
 
 fn run(backend: &dyn Backend, tool: &str, arguments: Map<String, Value>, cancel: &Cancel) -> Reply {

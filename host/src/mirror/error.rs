@@ -73,6 +73,24 @@ pub enum MirrorError {
         path: PathBuf,
     },
 
+    /// More lies in the folder than is looked at.
+    #[error("{} holds more than {limit} files; move away what does not belong to the loop, then call again", .path.display())]
+    TooMany {
+        /// The loop's folder.
+        path: PathBuf,
+        /// What is looked at, at most.
+        limit: usize,
+    },
+
+    /// A folder that is to become a project root and cannot.
+    #[error("{} cannot be a project root: {why}; name an absolute folder without `..`", .path.display())]
+    NewRoot {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+
     /// The database, or the logic that renders, did not answer.
     #[error("cannot read the loop `{slug}` to write its folder: {cause}; then {HEAL}")]
     Source {
@@ -96,6 +114,18 @@ pub enum MirrorError {
 }
 
 impl MirrorError {
+    /// What is wrong, without what to do about it: for lists of files, where that is
+    /// said once for all.
+    pub fn why(&self) -> String {
+        match self {
+            Self::Path { fault, .. } => fault.to_string(),
+            Self::InTheWay { path, found } => format!("{} is {found}", path.display()),
+            Self::Io { action, path, cause } => format!("cannot {action} {}: {cause}", path.display()),
+            Self::Changing { path } => format!("{} was moved or removed meanwhile", path.display()),
+            other => other.to_string(),
+        }
+    }
+
     pub(super) fn io(action: &'static str, path: PathBuf, cause: impl Into<io::Error>) -> Self {
         Self::Io { action, path, cause: cause.into() }
     }

@@ -5,7 +5,6 @@
 //! which is swapped for a link meanwhile cannot lead a write elsewhere.
 
 use std::fs::File;
-use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -15,6 +14,7 @@ use rustix::fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::error::MirrorError;
+use super::replacement::Replacement;
 
 /// The way from a project's root to the folder that holds its loops' folders.
 pub const LOOPS: [&str; 2] = [".projects", "loops"];
@@ -24,7 +24,7 @@ pub const LOOPS: [&str; 2] = [".projects", "loops"];
 pub(super) const TEMPORARY: &str = ".tmp-view";
 
 /// What is locked where a folder itself cannot be (NFS wants a writable file).
-const LOCK_FILE: &str = ".tmp-lock";
+pub(super) const LOCK_FILE: &str = ".tmp-lock";
 
 const FOLDER_MODE: Mode = Mode::from_raw_mode(0o755);
 const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
@@ -49,7 +49,7 @@ pub struct LockedFolder {
 }
 
 /// The folder that directly holds a view.
-enum Parent<'a> {
+pub(super) enum Parent<'a> {
     Loop(BorrowedFd<'a>),
     Below(OwnedFd),
 }
@@ -278,9 +278,7 @@ impl LockedFolder {
             opened = fs::openat(&parent, TEMPORARY, flags, FILE_MODE);
         }
         match opened {
-            Ok(file) => {
-                Ok(Replacement { name: name.to_owned(), path, file: file.into(), parent, committed: false })
-            }
+            Ok(file) => Ok(Replacement::new(parent, name.to_owned(), path, file.into())),
             Err(Errno::NOENT) => Err(MirrorError::Changing { path: self.folder.path.clone() }),
             Err(errno) => Err(MirrorError::io("create", temporary, errno)),
         }
@@ -288,7 +286,11 @@ impl LockedFolder {
 
     /// The folder that directly holds a view, and the view's name in it; `None`
     /// when it is missing and not to be made.
-    fn parent<'v>(&self, view: &'v str, create: bool) -> Result<Option<(Parent<'_>, &'v str)>, MirrorError> {
+    pub(super) fn parent<'v>(
+        &self,
+        view: &'v str,
+        create: bool,
+    ) -> Result<Option<(Parent<'_>, &'v str)>, MirrorError> {
         let Some((folders, name)) = view.rsplit_once('/') else {
             return Ok(Some((Parent::Loop(self.folder.handle.as_fd()), view)));
         };
@@ -304,104 +306,6 @@ impl LockedFolder {
         }
         Ok(Some((parent, name)))
     }
-}
-
-/// A new version of a view, not yet under its name. Dropped before
-/// [`Replacement::commit`], it leaves nothing behind.
-pub struct Replacement<'a> {
-    parent: Parent<'a>,
-    name: String,
-    path: PathBuf,
-    file: File,
-    committed: bool,
-}
-
-impl Replacement<'_> {
-    /// Adds to the new version.
-    ///
-    /// # Errors
-    ///
-    /// `Io` when it does not fit.
-    pub fn write(&mut self, text: &str) -> Result<(), MirrorError> {
-        self.file
-            .write_all(text.as_bytes())
-            .map_err(|cause| MirrorError::io("write", self.path.clone(), cause))
-    }
-
-    /// Puts the new version in the place of the old one, at once for all readers.
-    ///
-    /// Not forced to the disk: after a power cut the database writes it anew.
-    ///
-    /// # Errors
-    ///
-    /// `InTheWay` for a folder of that name, `Io` when the system refuses.
-    pub fn commit(mut self) -> Result<(), MirrorError> {
-        #[cfg(target_os = "linux")]
-        if self.exchange().is_ok() {
-            // The old version has the temporary name now, and goes.
-            return match fs::unlinkat(&self.parent, TEMPORARY, AtFlags::empty()) {
-                Ok(()) => {
-                    self.committed = true;
-                    Ok(())
-                }
-                Err(Errno::ISDIR) if self.exchange().is_ok() => Err(self.in_the_way()),
-                Err(errno) => {
-                    self.committed = true;
-                    let temporary = self.path.with_file_name(TEMPORARY);
-                    Err(MirrorError::io("remove", temporary, errno))
-                }
-            };
-        }
-        match fs::renameat(&self.parent, TEMPORARY, &self.parent, &self.name) {
-            Ok(()) => {
-                self.committed = true;
-                Ok(())
-            }
-            Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => Err(self.in_the_way()),
-            Err(errno) => Err(MirrorError::io("replace", self.path.clone(), errno)),
-        }
-    }
-
-    /// Swaps the new and the old version; fails where there is no old one, or where
-    /// the file system does not know how.
-    ///
-    /// As atomic as renaming over the old one. But ext4 answers that with writing
-    /// the new one's data out, against a power cut, which costs a hundred times as
-    /// much as all the rest and buys nothing here.
-    #[cfg(target_os = "linux")]
-    fn exchange(&self) -> Result<(), Errno> {
-        let swap = fs::RenameFlags::EXCHANGE;
-        fs::renameat_with(&self.parent, TEMPORARY, &self.parent, &self.name, swap)
-    }
-
-    fn in_the_way(&self) -> MirrorError {
-        MirrorError::InTheWay { path: self.path.clone(), found: "a folder" }
-    }
-}
-
-impl Drop for Replacement<'_> {
-    fn drop(&mut self) {
-        if !self.committed {
-            // Whatever keeps it from going, the next replacement meets and reports.
-            let _ = fs::unlinkat(&self.parent, TEMPORARY, AtFlags::empty());
-        }
-    }
-}
-
-/// Appends to a file that was `length` bytes long, as one write where the system
-/// takes it whole.
-///
-/// # Errors
-///
-/// What the system said; the file is then cut back to `length`, so that no reader
-/// meets half a line.
-pub fn append(file: &mut File, length: u64, text: &str) -> io::Result<()> {
-    let written = file.write_all(text.as_bytes());
-    if written.is_err() {
-        // The length tells the next call that lines are missing, cut back or not.
-        let _ = file.set_len(length);
-    }
-    written
 }
 
 pub(super) fn path_of(root: &Path, slug: &str) -> PathBuf {
@@ -426,9 +330,9 @@ fn walk(root: &Path, slug: &str, create: bool) -> Result<Option<OwnedFd>, Mirror
 }
 
 /// Opens the folder `part` below `parent`, without following a link.
-fn step(
+pub(super) fn step(
     parent: BorrowedFd<'_>,
-    part: &str,
+    part: impl rustix::path::Arg + Copy,
     path: &Path,
     create: bool,
 ) -> Result<Option<OwnedFd>, MirrorError> {
@@ -458,11 +362,11 @@ fn step(
     }
 }
 
-fn is_file(stat: &Stat) -> bool {
+pub(super) fn is_file(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
 }
 
-fn length_of(stat: &Stat) -> u64 {
+pub(super) fn length_of(stat: &Stat) -> u64 {
     // Never negative for a file that exists.
     u64::try_from(stat.st_size).unwrap_or(0)
 }

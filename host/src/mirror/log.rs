@@ -10,7 +10,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use super::error::MirrorError;
-use super::folder::{Existing, LockedFolder, append};
+use super::folder::{Existing, LockedFolder};
+use super::replacement::append;
 use super::{Source, views};
 
 /// How a line of the log begins, up to its event's number.
@@ -120,7 +121,7 @@ pub fn write(
         path: view.to_owned(),
         why,
     })?;
-    let mut lines = Lines { source, slug, view, at: 0, until: log.seq };
+    let mut lines = Lines::new(source, slug, view, log.seq);
     let append_to = |mut file: File, length, text: &str| {
         append(&mut file, length, text)
             .map(|()| Outcome::Written)
@@ -189,7 +190,7 @@ fn rebuild(
 /// The stored lines after the event `at`, up to and with the event `until`.
 ///
 /// Events that other calls committed meanwhile are left to those calls.
-struct Lines<'a> {
+pub(super) struct Lines<'a> {
     source: &'a mut dyn Source,
     slug: &'a str,
     view: &'a str,
@@ -197,9 +198,18 @@ struct Lines<'a> {
     until: u64,
 }
 
-impl Lines<'_> {
+impl<'a> Lines<'a> {
+    pub(super) fn new(source: &'a mut dyn Source, slug: &'a str, view: &'a str, until: u64) -> Self {
+        Self { source, slug, view, at: 0, until }
+    }
+
+    /// Whether all lines came.
+    pub(super) fn is_complete(&self) -> bool {
+        self.at >= self.until
+    }
+
     /// The next lines; `None` at the end, or where lines are missing (`at` tells).
-    fn next_page(&mut self) -> Result<Option<String>, MirrorError> {
+    pub(super) fn next_page(&mut self) -> Result<Option<String>, MirrorError> {
         if self.at >= self.until {
             return Ok(None);
         }
@@ -238,6 +248,11 @@ impl Lines<'_> {
         let complete = self.at == self.until && bytes_in(&all) == bytes;
         Ok(complete.then_some(all))
     }
+}
+
+/// Whether a log's last line is whole and that of the event of this number.
+pub(super) fn ends_with(file: &File, length: u64, seq: u64) -> io::Result<bool> {
+    tail(file, length).map(|tail| tail == Tail::Line(seq) || (tail == Tail::Empty && seq == 0))
 }
 
 fn tail(file: &File, length: u64) -> io::Result<Tail> {

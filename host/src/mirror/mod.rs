@@ -16,12 +16,21 @@
 //! the loop sees to be behind: the log by its length and last number, views that
 //! a call does not touch by their length, all others because they are written with
 //! every call.
+//!
+//! A document does not follow the loop's revision but its own: calls that come later
+//! do not carry it. So a call brings its document to the folder also when the loop
+//! has moved on, and leaves it alone only when a newer revision of that document is
+//! stored; the call that stored it writes it.
 
+mod compare;
 mod error;
 mod folder;
 mod log;
 mod look;
 pub mod path;
+mod place;
+mod replacement;
+mod tree;
 
 #[cfg(test)]
 mod tests;
@@ -31,9 +40,12 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
+pub use compare::{Difference, differences, same_but_version};
 pub use error::MirrorError;
 pub use folder::LOOPS;
-pub use look::{TEXT_MAX, files, text};
+pub use look::{FileRead, ReadFault, TEXT_MAX, files, read_file, text};
+pub use place::{Item, Placed, Same, create_root, place};
+pub use tree::{ENTRIES_MAX, tree};
 
 use crate::contract::{model, views};
 use folder::{Folder, LockedFolder};
@@ -68,6 +80,14 @@ pub trait Source {
     /// When the database or the logic does not answer.
     fn log_lines(&mut self, after: u64) -> Result<Option<(String, u64)>, SourceError>;
 
+    /// The number of the newest revision of a document; `None` when the loop has no
+    /// such document.
+    ///
+    /// # Errors
+    ///
+    /// When the database does not answer.
+    fn document_rev(&mut self, path: &str) -> Result<Option<u32>, SourceError>;
+
     /// Every view, rendered whole.
     ///
     /// # Errors
@@ -79,10 +99,12 @@ pub trait Source {
 /// What became of a loop's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Synced {
-    /// The folder shows this revision of the loop, or a newer one.
+    /// The folder shows this revision of the loop, or a newer one; where the loop has
+    /// moved on, the views are left to the call that changed it and `files` are
+    /// documents alone.
     Written {
-        /// The views that were written, relative to the loop's folder, in the order
-        /// they were written: logs first.
+        /// What was written, relative to the loop's folder, in the order it was
+        /// written: logs first, documents last.
         files: Vec<String>,
         /// Logs that do not fit and could not be rebuilt, because their events are
         /// no longer stored; not touched.
@@ -108,7 +130,8 @@ pub enum Skip {
 /// Views that the call does not touch are looked at and, when their length is not
 /// the expected one, rendered anew together with all others. A set with a log to
 /// rebuild asks for the whole folder: if the loop has changed since, it is rendered
-/// as it is now instead of being skipped.
+/// as it is now instead of being skipped. Documents come last, whatever became of
+/// the views, each unless a newer revision of it is stored.
 ///
 /// # Errors
 ///
@@ -142,23 +165,35 @@ fn sync_once(set: &views::ViewSet, source: &mut dyn Source) -> Result<Synced, Mi
         return Ok(Synced::Skipped(Skip::Gone));
     };
     let whole_folder = set.views.iter().any(|view| is_rebuild(&view.content));
-    let fits = match marks.revision.cmp(&set.revision) {
-        Ordering::Greater if !whole_folder => return Ok(Synced::Skipped(Skip::Newer)),
-        Ordering::Equal => kept_fit(set, &folder),
+    let views = match marks.revision.cmp(&set.revision) {
+        Ordering::Greater if !whole_folder => Ok(Synced::Skipped(Skip::Newer)),
+        Ordering::Equal if kept_fit(set, &folder) => write_views(set, &folder, source),
         // Less: the database was put back to an older copy of itself.
-        Ordering::Greater | Ordering::Less => false,
+        _ => write_fresh(set, whole_folder, &folder, source),
     };
-    if fits {
-        return write_all(set, &folder, source);
+    match views {
+        // The folder is another loop's, or went away.
+        Ok(Synced::Skipped(Skip::Gone | Skip::Moved)) | Err(MirrorError::Changing { .. }) => views,
+        views => add_documents(views, set, &folder, source),
     }
-    let mut fresh = source.render_all().map_err(failed)?;
+}
+
+/// Writes the views as they are now, rendered anew.
+fn write_fresh(
+    set: &views::ViewSet,
+    whole_folder: bool,
+    folder: &LockedFolder,
+    source: &mut dyn Source,
+) -> Result<Synced, MirrorError> {
+    let fresh = source.render_all();
+    let mut fresh = fresh.map_err(|cause| MirrorError::Source { slug: set.slug.clone(), cause })?;
     if (&fresh.loop_id, &fresh.slug, &fresh.project_root) != (&set.loop_id, &set.slug, &set.project_root) {
         return Ok(Synced::Skipped(Skip::Moved));
     }
     check_paths(&fresh)?;
     for view in &mut fresh.views {
         match &mut view.content {
-            views::Content::Whole(_) => {}
+            views::Content::Whole(_) | views::Content::Document(_) => {}
             // A missing lessons' file is no reason to write a long log anew.
             views::Content::Log(log) => log.rebuild = whole_folder,
             views::Content::Kept(_) => {
@@ -170,7 +205,7 @@ fn sync_once(set: &views::ViewSet, source: &mut dyn Source) -> Result<Synced, Mi
             }
         }
     }
-    write_all(&fresh, &folder, source)
+    write_views(&fresh, folder, source)
 }
 
 /// Whether the views that the call does not touch have the length they should.
@@ -180,11 +215,11 @@ fn kept_fit(set: &views::ViewSet, folder: &LockedFolder) -> bool {
         views::Content::Kept(bytes) => {
             matches!(folder.length(&view.path), Ok(Some(length)) if length == bytes)
         }
-        views::Content::Whole(_) | views::Content::Log(_) => true,
+        views::Content::Whole(_) | views::Content::Log(_) | views::Content::Document(_) => true,
     })
 }
 
-fn write_all(
+fn write_views(
     set: &views::ViewSet,
     folder: &LockedFolder,
     source: &mut dyn Source,
@@ -217,16 +252,64 @@ fn write_view(
     source: &mut dyn Source,
 ) -> Result<Outcome, MirrorError> {
     match &view.content {
-        views::Content::Whole(text) => {
-            let mut replacement = folder.replace(&view.path)?;
-            replacement.write(text)?;
-            replacement.commit()?;
-            Ok(Outcome::Written)
-        }
+        views::Content::Whole(text) => write_whole(&view.path, text, folder),
         views::Content::Log(log) => log::write(folder, slug, &view.path, log, source),
-        // Checked before anything was written.
-        views::Content::Kept(_) => Ok(Outcome::UpToDate),
+        // Kept was looked at before anything was written; documents come later.
+        views::Content::Kept(_) | views::Content::Document(_) => Ok(Outcome::UpToDate),
     }
+}
+
+fn write_whole(path: &str, text: &str, folder: &LockedFolder) -> Result<Outcome, MirrorError> {
+    let mut replacement = folder.replace(path)?;
+    replacement.write(text)?;
+    replacement.commit()?;
+    Ok(Outcome::Written)
+}
+
+/// Writes the documents of a set and adds them to what became of its views.
+fn add_documents(
+    views: Result<Synced, MirrorError>,
+    set: &views::ViewSet,
+    folder: &LockedFolder,
+    source: &mut dyn Source,
+) -> Result<Synced, MirrorError> {
+    let mut written = Vec::new();
+    let mut failure = None;
+    for view in &set.views {
+        let views::Content::Document(document) = &view.content else { continue };
+        match write_document(&view.path, document, &set.slug, folder, source) {
+            Ok(Outcome::Written) => written.push(view.path.clone()),
+            Ok(Outcome::UpToDate | Outcome::Left) => {}
+            Err(changing @ MirrorError::Changing { .. }) => return Err(changing),
+            Err(error) => failure = failure.or(Some(error)),
+        }
+    }
+    match (views?, failure) {
+        (_, Some(error)) => Err(error),
+        (Synced::Written { mut files, left }, None) => {
+            files.append(&mut written);
+            Ok(Synced::Written { files, left })
+        }
+        (skipped, None) if written.is_empty() => Ok(skipped),
+        (Synced::Skipped(_), None) => Ok(Synced::Written { files: written, left: Vec::new() }),
+    }
+}
+
+fn write_document(
+    path: &str,
+    document: &views::DocumentView,
+    slug: &str,
+    folder: &LockedFolder,
+    source: &mut dyn Source,
+) -> Result<Outcome, MirrorError> {
+    let newest = source.document_rev(path);
+    let newest = newest.map_err(|cause| MirrorError::Source { slug: slug.to_owned(), cause })?;
+    // An older one, or none: the database was put back to an older copy of itself,
+    // and the file may be all that is left of the text.
+    if newest.is_some_and(|newest| newest > document.rev) {
+        return Ok(Outcome::UpToDate);
+    }
+    write_whole(path, &document.text, folder)
 }
 
 fn is_rebuild(content: &views::Content) -> bool {

@@ -6,6 +6,8 @@
 
 use thiserror::Error;
 
+use super::folder::{LOCK_FILE, TEMPORARY};
+
 /// How deep a view may lie, its own name included.
 pub const PARTS_MAX: usize = 8;
 
@@ -39,6 +41,12 @@ pub enum PathFault {
     /// More than [`PARTS_MAX`] parts.
     #[error("it has more than {PARTS_MAX} parts")]
     Deep,
+    /// More than [`KEPT_PARTS_MAX`] parts.
+    #[error("it has more than {KEPT_PARTS_MAX} parts")]
+    Deeper,
+    /// One of the mirror's own files, or a git repository's folder.
+    #[error("a part of it is the mirror's own, or `.git`")]
+    Reserved,
 }
 
 /// Checks a path relative to a loop's folder, `/`-separated.
@@ -57,6 +65,47 @@ pub fn check(path: &str) -> Result<(), PathFault> {
         check_part(part)?;
     }
     Ok(())
+}
+
+/// How deep a file that is kept in an archive may lie, its own name included.
+pub const KEPT_PARTS_MAX: usize = 32;
+
+/// What no kept file lies in: a repository that came out of an archive could have
+/// git run what it names.
+const REPOSITORY: &str = ".git";
+
+/// Checks the path of any file in a loop's folder that may be kept in an archive and
+/// brought back: wider than [`check`], as people put there what they like.
+///
+/// # Errors
+///
+/// The first fault, from left to right.
+pub fn check_kept(path: &str) -> Result<(), PathFault> {
+    if path.starts_with('/') {
+        return Err(PathFault::Absolute);
+    }
+    for (index, part) in path.split('/').enumerate() {
+        if index == KEPT_PARTS_MAX {
+            return Err(PathFault::Deeper);
+        }
+        if part.is_empty() {
+            return Err(PathFault::EmptyPart);
+        } else if part == "." || part == ".." {
+            return Err(PathFault::DotPart);
+        } else if is_own(part) || part.eq_ignore_ascii_case(REPOSITORY) {
+            return Err(PathFault::Reserved);
+        } else if part.contains('\0') {
+            return Err(PathFault::Control);
+        } else if part.len() > PART_BYTES_MAX {
+            return Err(PathFault::LongPart);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a name is that of a file that the mirror makes for itself.
+pub(super) fn is_own(part: &str) -> bool {
+    part == TEMPORARY || part == LOCK_FILE
 }
 
 /// Checks a single name, such as a slug: no `/` in it.
@@ -138,6 +187,32 @@ mod tests {
         assert_eq!(check_name("a/b"), Err(PathFault::Deep));
         assert_eq!(check_name("/etc"), Err(PathFault::Absolute));
         assert_eq!(check_name(".."), Err(PathFault::DotPart));
+    }
+
+    #[test]
+    fn kept_files_have_more_freedom() {
+        let deep = ["a"; KEPT_PARTS_MAX].join("/");
+        let deeper = format!("{deep}/a");
+        let table: &[(&str, Result<(), PathFault>)] = &[
+            ("loop.md", Ok(())),
+            (".gitignore", Ok(())),
+            ("a/.hidden/b\\c", Ok(())),
+            (&deep, Ok(())),
+            (&deeper, Err(PathFault::Deeper)),
+            ("/tmp/evil", Err(PathFault::Absolute)),
+            ("../../evil", Err(PathFault::DotPart)),
+            ("a/../../evil", Err(PathFault::DotPart)),
+            ("a//b", Err(PathFault::EmptyPart)),
+            ("tasks/", Err(PathFault::EmptyPart)),
+            ("", Err(PathFault::EmptyPart)),
+            ("a/.Git/config", Err(PathFault::Reserved)),
+            ("a/.tmp-view", Err(PathFault::Reserved)),
+            (".tmp-lock", Err(PathFault::Reserved)),
+            ("a\0b", Err(PathFault::Control)),
+        ];
+        for (path, expected) in table {
+            assert_eq!(check_kept(path), *expected, "{path:?}");
+        }
     }
 
     proptest! {

@@ -13,4 +13,4 @@ mod tests;
 pub use git::{Git, Identity, identify};
 pub use remote::remote_key;
 pub use root::{FLAG, ProjectRoot, RootError, Surroundings, VARIABLE};
-pub use site::stamp;
+pub use site::{stamp, work_tree_top};

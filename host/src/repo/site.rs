@@ -103,6 +103,15 @@ pub fn stamp(root: &Path) -> String {
     digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// The top of the work tree that a folder lies in, resolved; `None` outside of one.
+///
+/// As [`stamp`], it asks no git.
+pub fn work_tree_top(root: &Path) -> Option<String> {
+    let site = Site::of(&std::fs::canonicalize(root).ok()?)?;
+    let top = site.entry.parent().filter(|_| site.entry.ends_with(".git"))?;
+    top.to_str().map(str::to_owned)
+}
+
 /// What tells a file from the one that stood there before, in text.
 fn state(path: &Path) -> String {
     match std::fs::metadata(path) {

@@ -30,6 +30,12 @@ pub enum Failure {
         /// The query.
         query: String,
     },
+    /// Something that was there a moment ago is not.
+    #[error("{what} went away meanwhile; call again")]
+    Vanished {
+        /// What it was.
+        what: String,
+    },
     /// Time or ids could not be had.
     #[error(transparent)]
     Seam(#[from] SeamError),

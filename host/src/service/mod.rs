@@ -3,7 +3,9 @@
 //!
 //! ```text
 //! begin ─► decide ─► need: answer from the store, decide again
-//!                └─► done: apply, commit ─► mirror ─► reply
+//!   ▲            ├─► need of facts from outside: end the transaction, gather, start over
+//!   └────────────┘
+//!                └─► done: apply, commit ─► mirror ─► follow-up ─► reply
 //! ```
 //!
 //! What the logic judged is what is written: the state is loaded, decided and
@@ -11,22 +13,34 @@
 //! write lock from the start. The mirror follows after the commit and never undoes
 //! it.
 
+mod doctor;
 mod failure;
+mod follow_up;
+mod outside;
+mod people;
+mod project;
 mod seams;
 mod source;
+mod transfer;
 
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::cancel::Cancel;
 use crate::contract::tools::{self, Decision, Fact, Facts, Outcome};
+use crate::evidence::Scripts;
 use crate::logic::{Logic, LogicError};
 use crate::mcp::{self, Reply};
 use crate::mirror;
-use crate::repo::{ProjectRoot, RootError};
-use crate::store::{ProjectRow, Store, StoreError, Tx};
+use crate::repo::{FLAG, ProjectRoot, RootError, VARIABLE};
+use crate::store::{Store, StoreError, Tx};
 
-use failure::Failure;
+pub use doctor::{Finding, Section};
+pub use failure::Failure;
+use outside::{Errand, Folder, Outside};
+pub use people::{LoopsOfProject, MergedProjects, ProjectChanges, Refusal};
+use project::{Resolution, Resolved, Site};
 pub use seams::{Seams, TEST_CLOCK};
 use source::Rendered;
 
@@ -35,6 +49,9 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// How often a logic may ask before it has to decide.
 const ROUNDS: usize = 8;
+
+/// How often a call may start over for facts from outside the database.
+const STARTS: usize = 8;
 
 /// What a service works on.
 pub struct Parts {
@@ -46,6 +63,8 @@ pub struct Parts {
     pub state_dir: Result<PathBuf, StoreError>,
     /// Time and ids.
     pub seams: Seams,
+    /// Whether a gate may run programs.
+    pub scripts: Scripts,
 }
 
 /// The record-keeper: runs calls one at a time.
@@ -57,9 +76,12 @@ pub struct Service {
     root: Result<ProjectRoot, RootError>,
     state_dir: Result<PathBuf, StoreError>,
     seams: Seams,
+    scripts: Scripts,
     catalogue: Mutex<Option<Vec<tools::Tool>>>,
     /// Opened by the first call that needs it, and again after a failure.
     store: Mutex<Option<Store>>,
+    /// The root as it was found by the first call that needed it.
+    site: OnceLock<Site>,
 }
 
 /// A call that passed: what it answers, and what became of the views.
@@ -67,13 +89,23 @@ struct Passed {
     reply: String,
     refused: bool,
     mirror: Option<mirror::MirrorError>,
+    follow_up: serde_json::Map<String, serde_json::Value>,
+}
+
+/// One attempt at a call.
+enum Attempt {
+    Decided(Outcome),
+    /// These have to be looked up first, for a call in this project; nothing was stored.
+    Gather(String, Vec<Errand>),
+    AskGit,
 }
 
 impl Service {
     /// Puts the parts together.
     pub fn new(parts: Parts) -> Service {
-        let Parts { logic, root, state_dir, seams } = parts;
-        Service { logic, root, state_dir, seams, catalogue: Mutex::new(None), store: Mutex::new(None) }
+        let Parts { logic, root, state_dir, seams, scripts } = parts;
+        let (catalogue, store, site) = Default::default();
+        Service { logic, root, state_dir, seams, scripts, catalogue, store, site }
     }
 
     /// Returns the logic's catalogue, asked for once.
@@ -97,67 +129,161 @@ impl Service {
         Ok(tool.map(|t| t.read_only))
     }
 
-    fn run(&self, call: &tools::Call, reads_only: bool, cancel: &Cancel) -> Result<Passed, Failure> {
-        let root = self.root.as_ref().map_err(|e| Failure::NoProject(e.to_string()))?;
+    /// Runs something on the database, which is opened if need be.
+    pub(crate) fn with_store<T>(
+        &self,
+        run: impl FnOnce(&mut Store) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let state_dir = self.state_dir.as_ref().map_err(|e| Failure::NoStateFolder(e.to_string()))?;
         let mut guard = lock(&self.store);
         let store = match &mut *guard {
             Some(store) => store,
             closed => closed.insert(Store::open(state_dir)?),
         };
+        run(store)
+    }
 
+    fn run(&self, call: &tools::Call, reads_only: bool, cancel: &Cancel) -> Result<Passed, Failure> {
+        let root = self.root.as_ref().map_err(|e| Failure::NoProject(e.to_string()))?;
+        let site = self.site.get_or_init(|| Site::look(&root.path, root.default_name()));
+        let mut ids = Ids { seams: &self.seams, at: self.seams.now()?, call: None };
+        let mut outside = Outside::default();
+        let call = Running { call, reads_only, cancel, root, site };
+        for _ in 0..STARTS {
+            let attempt = self.with_store(|store| {
+                Ok(match self.attempt(&call, store, &outside, &mut ids)? {
+                    Attempt::Decided(outcome) => Ok(self.finish(outcome, store)?),
+                    unfinished => Err(unfinished),
+                })
+            })?;
+            match attempt {
+                Ok(passed) => return Ok(passed),
+                Err(Attempt::Gather(project, errands)) => {
+                    let with = outside::Gathering {
+                        service: self,
+                        logic: &self.logic,
+                        scripts: self.scripts,
+                        cancel,
+                        ids: &ids,
+                    };
+                    for errand in errands {
+                        outside.gather(errand, &project, &root.path, &with)?;
+                    }
+                }
+                Err(Attempt::AskGit | Attempt::Decided(_)) => site.ask_git(),
+            }
+        }
+        Err(Failure::Undecided { tool: call.call.tool.clone(), rounds: STARTS })
+    }
+
+    /// Decides and stores a call in one transaction, as far as the facts allow.
+    fn attempt(
+        &self,
+        running: &Running<'_>,
+        store: &mut Store,
+        outside: &Outside,
+        ids: &mut Ids<'_>,
+    ) -> Result<Attempt, Failure> {
+        let &Running { call, reads_only, cancel, root, site } = running;
         let mut session = self.logic.session(cancel)?;
         let tx = if reads_only { store.read()? } else { store.write()? };
         // Taken under the lock, so that of two calls the later one has the later time.
         let at = self.seams.now()?;
-        let project = project_of(&tx, root, || self.seams.fresh_id(at))?;
+        ids.at = at;
+        let resolved = match site.resolve(&tx, || ids.fresh())? {
+            Resolution::Known(resolved) => resolved,
+            Resolution::AskGit => return Ok(Attempt::AskGit),
+        };
         let mut facts = Facts {
             now: at,
-            fresh_id: self.seams.fresh_id(at),
+            fresh_id: ids.of_call(),
             version: VERSION.to_owned(),
-            project: facts_of(&project, root),
+            project: site.facts(&resolved),
+            place: place_of(root),
             answers: Vec::new(),
         };
-        let outcome = 'decided: {
-            for _ in 0..ROUNDS {
-                match session.decide(call, &facts)? {
-                    Decision::Done(outcome) => break 'decided outcome,
-                    Decision::Need(queries) => {
-                        for query in queries {
-                            let answer = match tx.answer(&project.id, &root.path, &query)? {
-                                Some(answer) => answer,
-                                None => folder_answer(&root.path, &query)?,
-                            };
-                            facts.answers.push(Fact { query, answer });
-                        }
-                    }
+        let mut folders = HashMap::new();
+        for _ in 0..ROUNDS {
+            let queries = match session.decide(call, &facts)? {
+                Decision::Need(queries) => queries,
+                Decision::Done(outcome) => {
+                    drop(session);
+                    let with = Stored { resolved: &resolved, outside, at };
+                    self.store(running, tx, &outcome, &with)?;
+                    return Ok(Attempt::Decided(outcome));
+                }
+            };
+            let mut errands = Vec::new();
+            for query in queries {
+                let answer = match tx.answer(&resolved.project.id, &root.path, &query)? {
+                    Some(answer) => Some(answer),
+                    None => outside.answer(&query),
+                };
+                match answer {
+                    Some(answer) => facts.answers.push(Fact { query, answer }),
+                    None => errands.push(Errand { folder: folder_of(&query, &tx, &mut folders)?, query }),
                 }
             }
-            return Err(Failure::Undecided { tool: call.tool.clone(), rounds: ROUNDS });
-        };
-        drop(session);
-        let Outcome { reply, refused, writes, views } = outcome;
-
-        if writes.is_empty() {
-            drop(tx);
-        } else {
-            if reads_only {
-                return Err(Failure::ReaderWrites { tool: call.tool.clone() });
+            if !errands.is_empty() {
+                return Ok(Attempt::Gather(resolved.project.id, errands));
             }
-            if cancel.is_cancelled() {
-                return Err(Failure::Logic(LogicError::Cancelled));
-            }
-            if writes.iter().any(|w| matches!(w, tools::Write::CreateLoop(_))) {
-                tx.register_project(&project, &root.path, at)?;
-            }
-            tx.apply(&writes)?;
-            tx.commit()?;
         }
+        Err(Failure::Undecided { tool: call.tool.clone(), rounds: ROUNDS })
+    }
+
+    /// Stores what was decided.
+    fn store(
+        &self,
+        running: &Running<'_>,
+        tx: Tx<'_>,
+        outcome: &Outcome,
+        with: &Stored<'_>,
+    ) -> Result<(), Failure> {
+        let &Running { call, reads_only, cancel, site, .. } = running;
+        if reads_only && !(outcome.writes.is_empty() && outcome.follow_up.is_none()) {
+            return Err(Failure::ReaderWrites { tool: call.tool.clone() });
+        }
+        if outcome.writes.is_empty() {
+            return Ok(());
+        }
+        if cancel.is_cancelled() {
+            return Err(Failure::Logic(LogicError::Cancelled));
+        }
+        site.record(with.resolved, &tx, with.at)?;
+        for write in &outcome.writes {
+            if let tools::Write::RestoreArchive(restoring) = write
+                && let Some(other) = with.outside.site(&restoring.loop_.project_root)
+                && let Resolution::Known(resolved) =
+                    other.resolve(&tx, || restoring.loop_.project_id.clone())?
+            {
+                other.record(&resolved, &tx, with.at)?;
+            }
+        }
+        tx.apply_with(&outcome.writes, &with.outside.held)?;
+        tx.commit()?;
+        Ok(())
+    }
+
+    /// Brings the folder up to date, and does what is left.
+    ///
+    /// What fails here is told in the answer of a call that was stored. A call that is
+    /// nothing but its follow-up fails with it.
+    fn finish(&self, outcome: Outcome, store: &mut Store) -> Result<Passed, Failure> {
+        let Outcome { reply, refused, writes, views, follow_up } = outcome;
         let mirror = views.and_then(|set| {
             let mut source = Rendered { store, logic: &self.logic, loop_id: &set.loop_id };
             mirror::sync(&set, &mut source).err()
         });
-        Ok(Passed { reply, refused, mirror })
+        let added = match follow_up.map(|follow_up| follow_up::run(&follow_up, store, &self.logic)) {
+            None => serde_json::Map::new(),
+            Some(Ok(added)) => added,
+            Some(Err(error)) if writes.is_empty() => return Err(error),
+            Some(Err(error)) => {
+                tracing::warn!(%error, "the call was stored, and what follows it failed");
+                serde_json::Map::from_iter([("follow_up".to_owned(), format!("failed: {error}").into())])
+            }
+        };
+        Ok(Passed { reply, refused, mirror, follow_up: added })
     }
 
     fn answer(&self, tool: &str, arguments: String, cancel: &Cancel) -> Result<Option<Passed>, Failure> {
@@ -167,54 +293,78 @@ impl Service {
     }
 }
 
-/// Answers what a decision asks of a loop's folder.
-fn folder_answer(root: &str, query: &tools::Query) -> Result<tools::Answer, Failure> {
-    let root = Path::new(root);
-    Ok(match query {
-        tools::Query::LoopFiles(slug) => tools::Answer::LoopFiles(mirror::files(root, slug)?),
-        tools::Query::FileText((slug, path)) => tools::Answer::FileText(mirror::text(root, slug, path)?),
-        other => return Err(Failure::Unanswered { query: format!("{other:?}") }),
-    })
-}
-
 /// A poisoned lock guards a value that is either whole or rebuilt: a transaction
 /// that a panic left open was rolled back when it was dropped.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The project of the root; a new one is recorded with its first loop.
-fn project_of(
-    tx: &Tx<'_>,
-    root: &ProjectRoot,
-    fresh_id: impl FnOnce() -> String,
-) -> Result<ProjectRow, StoreError> {
-    Ok(tx.project_of_root(&root.path)?.unwrap_or_else(|| ProjectRow {
-        id: fresh_id(),
-        name: root.default_name().to_owned(),
-        remote_key: None,
-        repo_key: None,
-    }))
+/// A call with what stays the same however often it starts.
+struct Running<'a> {
+    call: &'a tools::Call,
+    reads_only: bool,
+    cancel: &'a Cancel,
+    root: &'a ProjectRoot,
+    site: &'a Site,
 }
 
-fn facts_of(project: &ProjectRow, root: &ProjectRoot) -> tools::Project {
-    tools::Project {
-        id: project.id.clone(),
-        name: project.name.clone(),
-        root: root.path.clone(),
-        root_source: root.source,
-        root_kind: root.kind,
-        key: project.remote_key.clone().or_else(|| project.repo_key.clone()),
-        evidence: "root folder".to_owned(),
-        loops_folder: mirror::LOOPS.join("/"),
+/// What a stored call rests on beside its outcome.
+struct Stored<'a> {
+    resolved: &'a Resolved,
+    outside: &'a Outside,
+    at: i64,
+}
+
+/// The ids of one call.
+struct Ids<'a> {
+    seams: &'a Seams,
+    at: i64,
+    /// The one that the call is given, however often it starts.
+    call: Option<String>,
+}
+
+impl Ids<'_> {
+    /// An id that no one has used.
+    fn fresh(&self) -> String {
+        self.seams.fresh_id(self.at)
+    }
+
+    fn of_call(&mut self) -> String {
+        let fresh = || self.seams.fresh_id(self.at);
+        self.call.get_or_insert_with(fresh).clone()
     }
 }
 
-/// Adds to an answer that the views could not be written.
-fn tell_mirror(reply: String, failed: &mirror::MirrorError) -> String {
+/// The folder that a query is about.
+fn folder_of(
+    query: &tools::Query,
+    tx: &Tx<'_>,
+    known: &mut HashMap<String, Option<Folder>>,
+) -> Result<Option<Folder>, StoreError> {
+    let Some(id) = Outside::loop_of(query) else { return Ok(None) };
+    if let Some(folder) = known.get(id) {
+        return Ok(folder.clone());
+    }
+    let folder = tx.loop_place(id)?.map(|(root, slug)| Folder { root, slug });
+    known.insert(id.clone(), folder.clone());
+    Ok(folder)
+}
+
+fn place_of(root: &ProjectRoot) -> tools::Place {
+    tools::Place {
+        root_source: root.source,
+        root_kind: root.kind,
+        loops_folder: mirror::LOOPS.join("/"),
+        root_flag: FLAG.to_owned(),
+        root_variable: VARIABLE.to_owned(),
+    }
+}
+
+/// Adds fields to an answer.
+fn tell(reply: String, fields: serde_json::Map<String, serde_json::Value>) -> String {
     match serde_json::from_str(&reply) {
-        Ok(serde_json::Value::Object(mut answer)) => {
-            answer.insert("mirror".to_owned(), format!("failed: {failed}").into());
+        Ok(serde_json::Value::Object(mut answer)) if !fields.is_empty() => {
+            answer.extend(fields);
             serde_json::Value::Object(answer).to_string()
         }
         _ => reply,
@@ -247,15 +397,12 @@ impl mcp::Backend for Service {
         let arguments = serde_json::Value::Object(arguments).to_string();
         match self.answer(tool, arguments, cancel) {
             Ok(None) => Reply::UnknownTool,
-            Ok(Some(Passed { reply, refused, mirror })) => {
-                if let Some(error) = &mirror {
+            Ok(Some(Passed { reply, refused, mirror, follow_up: mut fields })) => {
+                if let Some(error) = mirror {
                     tracing::warn!(%error, "the views could not be written");
+                    fields.insert("mirror".to_owned(), format!("failed: {error}").into());
                 }
-                match (refused, &mirror) {
-                    (true, _) => Reply::Refused(reply),
-                    (false, None) => Reply::Done(reply),
-                    (false, Some(error)) => Reply::Done(tell_mirror(reply, error)),
-                }
+                if refused { Reply::Refused(reply) } else { Reply::Done(tell(reply, fields)) }
             }
             Err(Failure::Logic(LogicError::Cancelled)) => Reply::Cancelled,
             Err(failure) => Reply::Refused(failure.to_string()),

@@ -16,6 +16,9 @@ use super::VERSION;
 /// length of the history.
 const PAGE: usize = 1_000;
 
+/// And how long their texts may be together, in bytes, the last one aside.
+const PAGE_BYTES: usize = 1 << 20;
+
 /// The views of one loop as they are now.
 pub struct Rendered<'a> {
     pub store: &'a mut Store,
@@ -29,10 +32,14 @@ impl Source for Rendered<'_> {
     }
 
     fn log_lines(&mut self, after: u64) -> Result<Option<(String, u64)>, SourceError> {
-        let events = self.store.read()?.events_after(self.loop_id, after, PAGE)?;
+        let events = self.store.read()?.events_after(self.loop_id, after, PAGE, PAGE_BYTES)?;
         let Some(last) = events.last() else { return Ok(None) };
         let lines = self.logic.session(&Cancel::default())?.log_lines(&events)?;
         Ok(Some((lines, last.seq)))
+    }
+
+    fn document_rev(&mut self, path: &str) -> Result<Option<u32>, SourceError> {
+        Ok(self.store.read()?.document_rev(self.loop_id, path)?)
     }
 
     fn render_all(&mut self) -> Result<views::ViewSet, SourceError> {

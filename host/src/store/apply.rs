@@ -2,19 +2,22 @@
 
 use std::sync::LazyLock;
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
-use super::ProjectRow;
+use super::archive::{self, Held};
 use super::error::{Failure, StoreError};
 use super::load::loop_key;
 use super::record::{Binder, Record, parameters};
+use super::{document, run};
 use crate::contract::{model, tools};
 
 /// What names a loop; seldom changed, and all of it indexed.
 const IDENTITY: [&str; 4] = ["id", "slug", "project_id", "project_root"];
 
 /// Applies the writes in order; the first that fails ends it.
-pub(super) fn apply(db: &Connection, writes: &[tools::Write]) -> Result<(), Failure> {
+///
+/// `held` has the files that the archives among them take in.
+pub(super) fn apply(db: &Connection, writes: &[tools::Write], held: &Held) -> Result<(), Failure> {
     let mut keys = Keys { db, last: None };
     for write in writes {
         match write {
@@ -40,6 +43,27 @@ pub(super) fn apply(db: &Connection, writes: &[tools::Write]) -> Result<(), Fail
                 let written = write_child(db, &SQL, keys.of(id)?, memory);
                 written.map_err(|error| seq_taken(error, id, "lesson", memory.seq))?;
             }
+            tools::Write::PutDocument((id, document)) => {
+                keys.of(id)?;
+                document::put(db, id, document)?;
+            }
+            tools::Write::ArchiveLoop(archiving) => {
+                archive::keep(db, archiving, held)?;
+                keys.last = None;
+            }
+            tools::Write::RestoreArchive(restoring) => archive::restore(db, restoring)?,
+            tools::Write::DeleteArchive(id) => archive::delete(db, id)?,
+            tools::Write::DeleteLoop((id, purge)) => {
+                delete_loop(db, id, *purge)?;
+                keys.last = None;
+            }
+            tools::Write::PutGoalState((of, state)) => run::put_goal_state(db, of, state)?,
+            tools::Write::AppendLedger((of, entry)) => run::append_ledger(db, of, entry)?,
+            tools::Write::AppendEpisode((of, episode)) => run::append_episode(db, of, episode)?,
+            tools::Write::PutScratchpad((of, key, value, at)) => {
+                run::put_scratchpad(db, of, key, value.as_deref(), *at)?;
+            }
+            tools::Write::DropHistory((id, at)) => drop_history(db, keys.of(id)?, *at)?,
         }
     }
     Ok(())
@@ -92,7 +116,7 @@ fn create_loop(db: &Connection, the_loop: &model::Loop) -> Result<(), Failure> {
     Ok(())
 }
 
-fn put_loop(db: &Connection, the_loop: &model::Loop) -> Result<(), Failure> {
+pub(super) fn put_loop(db: &Connection, the_loop: &model::Loop) -> Result<(), Failure> {
     // Nearly always the identity is what it was; the indexes on it then need no work.
     static SAME: LazyLock<String> = LazyLock::new(|| {
         let sql = model::Loop::sql();
@@ -145,31 +169,27 @@ fn update_by<R: Record>(by: &[&str]) -> String {
     format!("UPDATE {} SET {set} WHERE loop_key = ?1 AND {same}", sql.table)
 }
 
-pub(super) fn register_project(
-    db: &Connection,
-    project: &ProjectRow,
-    root: &str,
-    at: i64,
-) -> Result<(), Failure> {
-    // An identity that was not known before is filled in; a known one stays.
-    db.prepare_cached(
-        "INSERT INTO project (id, name, remote_key, repo_key, created_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5) \
-         ON CONFLICT (id) DO UPDATE SET \
-         remote_key = coalesce(remote_key, excluded.remote_key), \
-         repo_key = coalesce(repo_key, excluded.repo_key)",
-    )?
-    .execute(params![project.id, project.name, project.remote_key, project.repo_key, at])?;
-    db.prepare_cached(
-        "INSERT INTO project_root (root, project_id, registered_at) VALUES (?1, ?2, ?3) \
-         ON CONFLICT (root) DO NOTHING",
-    )?
-    .execute(params![root, project.id, at])?;
+/// Deletes the loop's row; what is tied to it by its number goes with it.
+fn delete_loop(db: &Connection, id: &str, documents_too: bool) -> Result<(), Failure> {
+    if db.prepare_cached("DELETE FROM loop WHERE id = ?1")?.execute([id])? == 0 {
+        return Err(StoreError::UnknownLoop { id: id.to_owned() }.into());
+    }
+    if documents_too {
+        db.prepare_cached("DELETE FROM loop_document WHERE loop_id = ?1")?.execute([id])?;
+    }
+    Ok(())
+}
+
+/// Deletes what grows without end; all that was counted stays counted.
+fn drop_history(db: &Connection, key: i64, at: i64) -> Result<(), Failure> {
+    db.prepare_cached("DELETE FROM event WHERE loop_key = ?1")?.execute([key])?;
+    db.prepare_cached("DELETE FROM step WHERE loop_key = ?1")?.execute([key])?;
+    db.prepare_cached("UPDATE loop SET pruned_at = ?2 WHERE loop_key = ?1")?.execute([key, at])?;
     Ok(())
 }
 
 /// Returns the extended code of a failed constraint.
-fn constraint(error: &Failure) -> Option<i32> {
+pub(super) fn constraint(error: &Failure) -> Option<i32> {
     match error {
         Failure::Sql(error) => error
             .sqlite_error()
@@ -179,7 +199,7 @@ fn constraint(error: &Failure) -> Option<i32> {
     }
 }
 
-fn loop_refused(error: Failure, the_loop: &model::Loop) -> Failure {
+pub(super) fn loop_refused(error: Failure, the_loop: &model::Loop) -> Failure {
     match constraint(&error) {
         Some(rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE) => StoreError::LoopExists {
             id: the_loop.id.clone(),

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::ErrorCode;
 use thiserror::Error;
 
+use super::archive::NameFault;
+use super::blob::BlobFault;
 use super::location::OVERRIDE;
 
 /// A failure of the store.
@@ -165,6 +167,148 @@ pub enum StoreError {
     SeqTaken {
         /// The loop.
         id: String,
+        /// Which kind of record.
+        record: &'static str,
+        /// The number.
+        seq: u64,
+    },
+    /// The number of a document's revision is taken.
+    #[error("loop {id} already has revision {revision} of the document {path:?}; nothing was changed")]
+    RevisionTaken {
+        /// The loop.
+        id: String,
+        /// The document.
+        path: String,
+        /// The revision.
+        revision: u32,
+    },
+    /// Two documents differ in upper and lower case alone.
+    #[error(
+        "loop {id} has a document {existing:?} already, which only case tells from {path:?}; nothing was changed, use that name"
+    )]
+    DocumentCase {
+        /// The loop.
+        id: String,
+        /// The name that was to be written.
+        path: String,
+        /// The one that is there.
+        existing: String,
+    },
+    /// A document's head is not that of its content.
+    #[error(
+        "the length or digest given for the document {path:?} is not that of its content; nothing was changed, and this is a defect of the logic"
+    )]
+    HeadDiffers {
+        /// The document.
+        path: String,
+    },
+    /// The database keeps other documents under a loop's id than those that come.
+    #[error(
+        "the database already has revision {revision} of the document {path:?} under the loop id {id}, and it is another one; nothing was changed, use another id"
+    )]
+    DocumentsDiffer {
+        /// The loop.
+        id: String,
+        /// The document.
+        path: String,
+        /// Its revision.
+        revision: i64,
+    },
+    /// Stored bytes are not what was stored.
+    #[error("{what} is damaged: {fault}; it was not used, restore it from a copy")]
+    DamagedContent {
+        /// Which content, with its place.
+        what: String,
+        /// What is wrong with it.
+        fault: BlobFault,
+    },
+    /// No archive has this id.
+    #[error("no archive with the id {id}; nothing was changed")]
+    UnknownArchive {
+        /// The id.
+        id: String,
+    },
+    /// The archive's id is taken.
+    #[error("an archive with the id {id} exists already; nothing was changed")]
+    ArchiveExists {
+        /// The id.
+        id: String,
+    },
+    /// An archive does not agree with itself.
+    #[error(
+        "the archive {id} is damaged: {detail}; nothing was changed, and files of it that are whole can still be read one by one"
+    )]
+    DamagedArchive {
+        /// The archive.
+        id: String,
+        /// What does not fit.
+        detail: String,
+    },
+    /// A file was to be archived that nobody read.
+    #[error(
+        "the file {path:?} of loop {id} was to be archived without having been read; nothing was changed, and this is a defect of the logic"
+    )]
+    NotHeld {
+        /// The loop.
+        id: String,
+        /// The file.
+        path: String,
+    },
+    /// A file cannot be archived under this name.
+    #[error(
+        "nothing can be archived as {name:?}: {fault}; nothing was changed, rename the file or leave it out"
+    )]
+    EntryName {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        fault: NameFault,
+    },
+    /// A run of this name is there already.
+    #[error("the project {project} already has a run named {run}; nothing was changed, choose another name")]
+    RunTaken {
+        /// The run.
+        run: String,
+        /// Its project.
+        project: String,
+    },
+    /// A project cannot become a part of another one.
+    #[error("cannot merge the project {drop} into {keep}: {detail}; nothing was changed")]
+    Merge {
+        /// The project that should stay.
+        keep: String,
+        /// The one that should go.
+        drop: String,
+        /// What stands in the way.
+        detail: String,
+    },
+    /// An exported file cannot be read in.
+    #[error("the export cannot be read in: {detail}; nothing was changed")]
+    Import {
+        /// What is wrong with it, and in which line.
+        detail: String,
+    },
+    /// An export could not be written or read.
+    #[error("cannot {action} the export: {source}; the database is as it was")]
+    Stream {
+        /// What was tried.
+        action: &'static str,
+        /// Why it did not work.
+        source: io::Error,
+    },
+    /// A copy of the database could not be made.
+    #[error("cannot copy the database to {path}: {detail}; no copy was made", path = .path.display())]
+    Backup {
+        /// Where it should have gone.
+        path: PathBuf,
+        /// What went wrong.
+        detail: String,
+    },
+    /// A number in a run's record is taken.
+    #[error("run {run} already has {record} number {seq}; nothing was changed, call again")]
+    RunSeqTaken {
+        /// The run's name.
+        run: String,
         /// Which kind of record.
         record: &'static str,
         /// The number.

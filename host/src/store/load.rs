@@ -5,45 +5,10 @@ use std::sync::LazyLock;
 
 use rusqlite::{Connection, Params, Row};
 
-use super::ProjectRow;
 use super::error::{Failure, StoreError};
 use super::record::{Part, Reader, Record, mark_columns};
+use super::{archive, document, run};
 use crate::contract::{model, tools};
-
-/// The columns of a [`ProjectRow`], in the order that [`project`] reads.
-const PROJECT: &str = "project.id, project.name, project.remote_key, project.repo_key";
-
-/// What a project is looked up by.
-#[derive(Clone, Copy)]
-pub(super) enum ProjectBy {
-    Root,
-    Remote,
-    Repo,
-}
-
-/// Of several projects with one key, the oldest answers.
-pub(super) fn project(db: &Connection, by: ProjectBy, value: &str) -> Result<Option<ProjectRow>, Failure> {
-    static BY_ROOT: LazyLock<String> = LazyLock::new(|| {
-        format!(
-            "SELECT {PROJECT} FROM project_root JOIN project ON project.id = project_id \
-             WHERE root = ?1"
-        )
-    });
-    static BY_REMOTE: LazyLock<String> = LazyLock::new(|| by_key("remote_key"));
-    static BY_REPO: LazyLock<String> = LazyLock::new(|| by_key("repo_key"));
-    let sql = match by {
-        ProjectBy::Root => &BY_ROOT,
-        ProjectBy::Remote => &BY_REMOTE,
-        ProjectBy::Repo => &BY_REPO,
-    };
-    first(db, sql, [value], |row| {
-        Ok(ProjectRow { id: row.get(0)?, name: row.get(1)?, remote_key: row.get(2)?, repo_key: row.get(3)? })
-    })
-}
-
-fn by_key(key: &str) -> String {
-    format!("SELECT {PROJECT} FROM project WHERE {key} = ?1 ORDER BY created_at, id LIMIT 1")
-}
 
 /// `None` for a query that the database does not answer.
 pub(super) fn answer(
@@ -54,26 +19,103 @@ pub(super) fn answer(
 ) -> Result<Option<tools::Answer>, Failure> {
     use tools::{Answer, Query};
     Ok(Some(match query {
-        Query::LoopState(slug) => Answer::LoopState(loop_state(db, root, slug)?),
-        Query::LoopSlugs => Answer::LoopSlugs(slugs(db, root)?),
+        Query::LoopState(slug) => Answer::LoopState(found_loop(db, project_id, root, slug)?),
+        Query::LoopById(id) => Answer::LoopById(loop_state_by_id(db, id)?),
+        Query::LoopSlugs => Answer::LoopSlugs(slugs(db, project_id)?),
         Query::LoopList(filter) => Answer::LoopList(page(db, project_id, filter)?),
         Query::Memories(id) => Answer::Memories(memories(db, id)?),
         Query::RecentEvents((id, limit)) => Answer::RecentEvents(recent_events(db, id, *limit)?),
         Query::Proofs(id) => Answer::Proofs(proofs(db, id)?),
-        Query::Timeline(id) => Answer::Timeline(events_after(db, id, 0, usize::MAX)?),
+        Query::Timeline(id) => Answer::Timeline(events_after(db, id, 0, usize::MAX, usize::MAX)?),
         Query::SlowestSteps((id, limit)) => Answer::SlowestSteps(slowest_steps(db, id, *limit)?),
-        Query::Documents(id) => Answer::Documents(documents(db, id)?),
-        Query::LoopFiles(_) | Query::FileText(_) => return Ok(None),
+        Query::Documents(id) => Answer::Documents(document::heads(db, id)?),
+        Query::Document((id, path, rev)) => Answer::Document(document::read(db, id, path, *rev)?),
+        Query::ArchiveList(filter) => Answer::ArchiveList(archive::list(db, filter)?),
+        Query::Archive(id) => Answer::Archive(archive::detail(db, id)?),
+        Query::ArchivedLoop(id) => Answer::ArchivedLoop(archive::the_loop(db, id)?),
+        Query::ArchivedContent((id, path)) => Answer::ArchivedContent(archive::content(db, id, path)?),
+        Query::SlugHolder((root, slug)) => Answer::SlugHolder(slug_holder(db, root, slug)?),
+        Query::Prunable(before) => Answer::Prunable(prunable(db, *before)?),
+        Query::GoalStates(of) => Answer::GoalStates(run::goal_states(db, of)?),
+        Query::Ledger(part) => Answer::Ledger(run::ledger(db, part)?),
+        Query::Episodes(part) => Answer::Episodes(run::episodes(db, part)?),
+        Query::Scratchpad((of, key)) => Answer::Scratchpad(run::scratchpad(db, of, key)?),
+        Query::Evidence(_)
+        | Query::RunScript(_)
+        | Query::RootsExist(_)
+        | Query::LoopFiles(_)
+        | Query::FileText(_)
+        | Query::LoopTree(_)
+        | Query::Capture(_)
+        | Query::ProjectAt(_) => return Ok(None),
     }))
+}
+
+/// The loop of `slug` in `root`, else where else in the project there are some.
+fn found_loop(
+    db: &Connection,
+    project_id: &str,
+    root: &str,
+    slug: &str,
+) -> Result<tools::FoundLoop, Failure> {
+    let here = loop_state(db, project_id, root, slug)?;
+    let elsewhere = match here {
+        Some(_) => Vec::new(),
+        None => {
+            let sql = "SELECT id, slug, title, status, project_root FROM loop \
+                       WHERE project_id = ?1 AND slug = ?2 ORDER BY project_root";
+            all(db, sql, [project_id, slug], |row| {
+                Ok(model::LoopPlace {
+                    id: row.get(0)?,
+                    slug: row.get(1)?,
+                    title: row.get(2)?,
+                    status: row.get(3)?,
+                    project_root: row.get(4)?,
+                })
+            })?
+        }
+    };
+    Ok(tools::FoundLoop { here, elsewhere })
 }
 
 pub(super) fn loop_state(
     db: &Connection,
+    project_id: &str,
     root: &str,
     slug: &str,
 ) -> Result<Option<model::LoopState>, Failure> {
-    static SQL: LazyLock<String> = LazyLock::new(|| loop_where("project_root = ?1 AND slug = ?2"));
-    state(db, &SQL, [root, slug])
+    static SQL: LazyLock<String> =
+        LazyLock::new(|| loop_where("project_id = ?1 AND slug = ?2 AND project_root = ?3"));
+    state(db, &SQL, [project_id, slug, root])
+}
+
+/// The loop of `slug` that the root's own project has there; the first one of a root
+/// that no project has.
+fn slug_holder(db: &Connection, root: &str, slug: &str) -> Result<Option<model::LoopId>, Failure> {
+    let sql = "SELECT loop.id FROM loop LEFT JOIN project_root ON root = loop.project_root \
+               WHERE project_root = ?1 AND slug = ?2 \
+               AND loop.project_id = coalesce(project_root.project_id, loop.project_id) \
+               ORDER BY loop_key LIMIT 1";
+    first(db, sql, [root, slug], |row| Ok(row.get(0)?))
+}
+
+/// Loops that ended before `before` and have history, oldest end first.
+fn prunable(db: &Connection, before: i64) -> Result<Vec<tools::PruneCandidate>, Failure> {
+    let sql = "SELECT id, slug, project_root, finished_at, \
+               (SELECT count(*) FROM event WHERE event.loop_key = loop.loop_key) AS events, \
+               (SELECT count(*) FROM step WHERE step.loop_key = loop.loop_key) AS steps \
+               FROM loop WHERE finished_at < ?1 AND events + steps > 0 \
+               ORDER BY finished_at, loop_key";
+    all(db, sql, [before], |row| {
+        Ok(tools::PruneCandidate {
+            id: row.get(0)?,
+            slug: row.get(1)?,
+            project_root: row.get(2)?,
+            finished_at: row.get(3)?,
+            events: row.get(4)?,
+            steps: row.get(5)?,
+        })
+    })
 }
 
 pub(super) fn loop_state_by_id(db: &Connection, id: &str) -> Result<Option<model::LoopState>, Failure> {
@@ -100,6 +142,10 @@ fn state(db: &Connection, sql: &str, params: impl Params) -> Result<Option<model
     static TOTALS: LazyLock<String> = LazyLock::new(|| children::<model::StepTotal>("ORDER BY task, phase"));
     static OPEN: LazyLock<String> =
         LazyLock::new(|| children::<model::Step>("AND ended_at IS NULL ORDER BY seq DESC LIMIT 1"));
+    let goals = match the_loop.goal_config {
+        Some(_) => run::goals_of_loop(db, key)?,
+        None => Vec::new(),
+    };
     // Sorted here: SQLite would copy the wide rows into a sorter first.
     let mut tasks: Vec<model::Task> = all(db, &TASKS, [key], read)?;
     tasks.sort_by(|a, b| a.position.cmp(&b.position).then_with(|| a.taskid.cmp(&b.taskid)));
@@ -109,6 +155,7 @@ fn state(db: &Connection, sql: &str, params: impl Params) -> Result<Option<model
         tasks,
         totals: all(db, &TOTALS, [key], read)?,
         open_step: first(db, &OPEN, [key], read)?,
+        goals,
     }))
 }
 
@@ -128,11 +175,13 @@ pub(super) fn marks(db: &Connection, id: &str) -> Result<Option<model::Marks>, F
     first(db, &SQL, [id], read)
 }
 
+/// At most `limit` events, and none after those whose texts reach `bytes`.
 pub(super) fn events_after(
     db: &Connection,
     id: &str,
     after: u64,
     limit: usize,
+    bytes: usize,
 ) -> Result<Vec<model::Event>, Failure> {
     static SQL: LazyLock<String> =
         LazyLock::new(|| children::<model::Event>("AND seq > ?2 ORDER BY seq LIMIT ?3"));
@@ -140,7 +189,24 @@ pub(super) fn events_after(
     // No stored number is beyond the database's integers, and no list either.
     let after = i64::try_from(after).unwrap_or(i64::MAX);
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    all(db, &SQL, [key, after, limit], read)
+    let mut statement = db.prepare_cached(&SQL)?;
+    let mut rows = statement.query([key, after, limit])?;
+    let mut events = Vec::new();
+    let mut taken = 0_usize;
+    while taken < bytes
+        && let Some(row) = rows.next()?
+    {
+        let event: model::Event = read(row)?;
+        taken = taken.saturating_add(text_bytes(&event));
+        events.push(event);
+    }
+    Ok(events)
+}
+
+fn text_bytes(event: &model::Event) -> usize {
+    let model::Event { event, phase, task, from, to, agent, note, evidence, issue, pr, branch, .. } = event;
+    let others = [phase, task, from, to, agent, note, evidence, issue, pr, branch];
+    event.len() + others.into_iter().flatten().map(String::len).sum::<usize>()
 }
 
 fn recent_events(db: &Connection, id: &str, limit: u32) -> Result<Vec<model::Event>, Failure> {
@@ -163,29 +229,15 @@ fn slowest_steps(db: &Connection, id: &str, limit: u32) -> Result<Vec<model::Ste
     all(db, &SQL, [loop_key(db, id)?, limit.into()], read)
 }
 
-fn documents(db: &Connection, id: &str) -> Result<Vec<model::DocumentHead>, Failure> {
-    let sql = "SELECT path, revision, bytes, at FROM loop_document AS head WHERE loop_id = ?1 \
-               AND revision = (SELECT max(revision) FROM loop_document \
-                               WHERE loop_id = head.loop_id AND path = head.path) ORDER BY path";
-    all(db, sql, [id], |row| {
-        Ok(model::DocumentHead {
-            path: row.get(0)?,
-            rev: row.get(1)?,
-            bytes: u64::try_from(row.get::<_, i64>(2)?).unwrap_or(0),
-            updated_at: row.get(3)?,
-        })
-    })
-}
-
 /// Returns the number that a loop's rows carry.
 pub(super) fn loop_key(db: &Connection, id: &str) -> Result<i64, Failure> {
     first(db, "SELECT loop_key FROM loop WHERE id = ?1", [id], |row| Ok(row.get(0)?))?
         .ok_or_else(|| StoreError::UnknownLoop { id: id.to_owned() }.into())
 }
 
-fn slugs(db: &Connection, root: &str) -> Result<Vec<String>, Failure> {
-    let sql = "SELECT slug FROM loop WHERE project_root = ?1 ORDER BY slug";
-    all(db, sql, [root], |row| Ok(row.get(0)?))
+fn slugs(db: &Connection, project_id: &str) -> Result<Vec<String>, Failure> {
+    let sql = "SELECT DISTINCT slug FROM loop WHERE project_id = ?1 ORDER BY slug";
+    all(db, sql, [project_id], |row| Ok(row.get(0)?))
 }
 
 /// The loops that a list takes in: parameter 1 is the project, 2 whether finished
@@ -234,11 +286,20 @@ fn page(db: &Connection, project_id: &str, filter: &tools::LoopFilter) -> Result
     Ok(tools::LoopPage { loops, total: total.unwrap_or(0) })
 }
 
-fn read<P: Part>(row: &Row<'_>) -> Result<P, Failure> {
+/// Reads a number that is never negative.
+pub(super) fn count(row: &Row<'_>, column: usize) -> Result<u64, Failure> {
+    let number: i64 = row.get(column)?;
+    u64::try_from(number).map_err(|_| {
+        let name = row.as_ref().column_name(column).unwrap_or("?").to_owned();
+        Failure::Value(format!("column {name} holds the negative number {number}"))
+    })
+}
+
+pub(super) fn read<P: Part>(row: &Row<'_>) -> Result<P, Failure> {
     P::read(&mut Reader::new(row))
 }
 
-fn all<T>(
+pub(super) fn all<T>(
     db: &Connection,
     sql: &str,
     params: impl Params,
@@ -253,7 +314,7 @@ fn all<T>(
     Ok(list)
 }
 
-fn first<T>(
+pub(super) fn first<T>(
     db: &Connection,
     sql: &str,
     params: impl Params,

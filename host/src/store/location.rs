@@ -4,7 +4,6 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::error::StoreError;
-use crate::home;
 
 /// The variable that names another state folder.
 pub const OVERRIDE: &str = "DEV_LOOP_STATE_DIR";
@@ -30,7 +29,7 @@ impl Environment {
         let home = std::env::var_os("HOME");
         let named = state_dir.as_deref().is_some_and(|value| !value.is_empty())
             || home.as_deref().is_some_and(|home| usable(Path::new(home)).is_ok());
-        let user_home = if named { None } else { home::listed() };
+        let user_home = if named { None } else { user_home() };
         Environment { state_dir, home, user_home }
     }
 }
@@ -91,6 +90,11 @@ fn hint(value: &OsStr) -> &'static str {
     }
 }
 
+fn user_home() -> Option<PathBuf> {
+    let user = nix::unistd::User::from_uid(nix::unistd::Uid::current()).ok()??;
+    Some(user.dir)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,5 +145,10 @@ mod tests {
                 (found, _) => panic!("{environment:?} gave {found:?}"),
             }
         }
+    }
+
+    #[test]
+    fn the_user_database_gives_no_relative_home() {
+        assert!(user_home().is_none_or(|home| home.is_absolute()));
     }
 }

@@ -11,7 +11,11 @@ use super::error::{Failure, StoreError};
 use super::open::{Options, connect, uri};
 
 /// The script that leads to each schema version, from 1.
-pub(super) const MIGRATIONS: &[&str] = &[include_str!("migrations/0001.sql")];
+pub(super) const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001.sql"),
+    include_str!("migrations/0002.sql"),
+    include_str!("migrations/0003.sql"),
+];
 
 /// Brings the database to the newest version, in one transaction.
 ///
@@ -93,7 +97,7 @@ fn snapshot(path: &Path, to: i32, options: &Options) -> Result<PathBuf, StoreErr
     Ok(kept)
 }
 
-fn copy(path: &Path, to: &Path, options: &Options) -> Result<(), String> {
+pub(super) fn copy(path: &Path, to: &Path, options: &Options) -> Result<(), String> {
     let _ = fs::remove_file(to);
     // SQLite fills an empty file, and would make one that others can read.
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);

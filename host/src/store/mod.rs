@@ -8,28 +8,47 @@
 //! dropped without [`Tx::commit`] never happened. Reads write nothing.
 
 mod apply;
+mod archive;
+mod ask;
+mod blob;
+mod cell;
 mod check;
+mod document;
 mod error;
 mod load;
 mod location;
+mod look;
 mod migrate;
 mod open;
+mod project;
 mod record;
+mod run;
+mod schema;
+mod snapshot;
 #[cfg(test)]
 mod tests;
+mod transfer;
+mod upkeep;
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
+pub use archive::{Held, HeldFile, NameFault};
+pub use blob::{BlobFault, FILE_MAX, Packed, pack, unpack};
 pub use check::APPLICATION_ID;
+pub use document::KeptDocuments;
 pub use error::StoreError;
 pub use location::{Environment, OVERRIDE, state_dir};
+pub use look::{Looked, sqlite_version};
+
+pub use project::{Common, Duplicates, KnownRoot, Merged, ProjectEdit, ProjectRow, ProjectSummary, RootRow};
+pub use transfer::{Renamed, Selection, Transferred};
+pub use upkeep::{Latched, Pointed, Size, Vacuumed};
 
 use crate::contract::{model, tools};
 use error::Failure;
-use load::ProjectBy;
 use open::{Access, FileId, Options};
 
 /// The database's name in the state folder.
@@ -44,19 +63,6 @@ pub struct Store {
     journal_mode: String,
     file: FileId,
     options: Options,
-}
-
-/// A project as it is recorded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProjectRow {
-    /// A UUID.
-    pub id: String,
-    /// For people.
-    pub name: String,
-    /// The repository's identity by its remote, where one is known.
-    pub remote_key: Option<String>,
-    /// The repository's identity by its common git directory, where one is known.
-    pub repo_key: Option<String>,
 }
 
 impl Store {
@@ -121,6 +127,9 @@ impl Store {
     /// Else writes to a file that was deleted or replaced would be acknowledged and
     /// lost, and mended permissions would show only after a restart.
     fn refresh(&mut self) -> Result<(), StoreError> {
+        if self.options.looks {
+            return Ok(());
+        }
         let same = FileId::of(&self.path).is_some_and(|file| file == self.file);
         if !same || self.access.read_only().is_some() {
             *self = Store::open_with(&self.folder, self.options.clone())?;
@@ -156,7 +165,7 @@ impl<'a> Tx<'a> {
     }
 
     /// Runs a change; its failure is the end of the transaction.
-    fn change(&self, change: impl FnOnce() -> Result<(), Failure>) -> Result<(), StoreError> {
+    fn change<T>(&self, change: impl FnOnce() -> Result<T, Failure>) -> Result<T, StoreError> {
         if !self.writes {
             return Err(StoreError::ReadTransaction);
         }
@@ -166,41 +175,6 @@ impl<'a> Tx<'a> {
         let result = self.at(change());
         self.failed.set(result.is_err());
         result
-    }
-
-    /// Returns the project that `root` is registered for.
-    ///
-    /// # Errors
-    /// A failing database, as with every method here.
-    pub fn project_of_root(&self, root: &str) -> Result<Option<ProjectRow>, StoreError> {
-        self.at(load::project(self.db, ProjectBy::Root, root))
-    }
-
-    /// Returns the oldest project of this remote key.
-    ///
-    /// # Errors
-    /// See [`Tx::project_of_root`].
-    pub fn project_of_remote_key(&self, key: &str) -> Result<Option<ProjectRow>, StoreError> {
-        self.at(load::project(self.db, ProjectBy::Remote, key))
-    }
-
-    /// Returns the oldest project of this repo key.
-    ///
-    /// # Errors
-    /// See [`Tx::project_of_root`].
-    pub fn project_of_repo_key(&self, key: &str) -> Result<Option<ProjectRow>, StoreError> {
-        self.at(load::project(self.db, ProjectBy::Repo, key))
-    }
-
-    /// Registers a project and one of its roots, as far as they are missing.
-    ///
-    /// A key that is not recorded yet is filled in; nothing recorded changes, nor does
-    /// the project of a root that has one.
-    ///
-    /// # Errors
-    /// See [`Tx::apply`].
-    pub fn register_project(&self, project: &ProjectRow, root: &str, at: i64) -> Result<(), StoreError> {
-        self.change(|| apply::register_project(self.db, project, root, at))
     }
 
     /// Answers what a decision asks, for the project `project_id` in `root`; `None`
@@ -217,24 +191,37 @@ impl<'a> Tx<'a> {
         self.at(load::answer(self.db, project_id, root, query))
     }
 
-    /// Applies the writes in order.
+    /// Applies the writes in order, none of which archives files.
     ///
     /// # Errors
     /// The first write that fails, by what it is about. The transaction can then only be
     /// rolled back.
     pub fn apply(&self, writes: &[tools::Write]) -> Result<(), StoreError> {
+        self.apply_with(writes, &Held::new())
+    }
+
+    /// Applies the writes in order; archives among them take their files from `held`.
+    ///
+    /// # Errors
+    /// See [`Tx::apply`]; a file that is not held is one.
+    pub fn apply_with(&self, writes: &[tools::Write], held: &Held) -> Result<(), StoreError> {
         if writes.is_empty() {
             return Ok(());
         }
-        self.change(|| apply::apply(self.db, writes))
+        self.change(|| apply::apply(self.db, writes, held))
     }
 
-    /// Returns the loop that has `slug` in `root`.
+    /// Returns the loop that the project `project_id` has as `slug` in `root`.
     ///
     /// # Errors
     /// See [`Tx::project_of_root`].
-    pub fn loop_state(&self, root: &str, slug: &str) -> Result<Option<model::LoopState>, StoreError> {
-        self.at(load::loop_state(self.db, root, slug))
+    pub fn loop_state(
+        &self,
+        project_id: &str,
+        root: &str,
+        slug: &str,
+    ) -> Result<Option<model::LoopState>, StoreError> {
+        self.at(load::loop_state(self.db, project_id, root, slug))
     }
 
     /// Returns the loop with this id.
@@ -263,6 +250,9 @@ impl<'a> Tx<'a> {
 
     /// Returns the first `limit` events whose number is greater than `after`, in order.
     ///
+    /// Ends with the event whose texts make it `bytes` or more in all, so that one comes
+    /// back however long it is.
+    ///
     /// # Errors
     /// [`StoreError::UnknownLoop`].
     pub fn events_after(
@@ -270,8 +260,17 @@ impl<'a> Tx<'a> {
         loop_id: &str,
         after: u64,
         limit: usize,
+        bytes: usize,
     ) -> Result<Vec<model::Event>, StoreError> {
-        self.at(load::events_after(self.db, loop_id, after, limit))
+        self.at(load::events_after(self.db, loop_id, after, limit, bytes))
+    }
+
+    /// Returns the documents whose loop is gone, by the loop's id.
+    ///
+    /// # Errors
+    /// See [`Tx::project_of_root`].
+    pub fn kept_documents(&self) -> Result<Vec<KeptDocuments>, StoreError> {
+        self.at(document::kept(self.db))
     }
 
     /// Makes the changes lasting: they survive a kill and a power cut from here on.

@@ -29,12 +29,14 @@ pub(super) struct Options {
     pub migrations: &'static [&'static str],
     /// SQLite's file layer, by name.
     pub vfs: Option<&'static str>,
+    /// Opened to be looked at, and never anew for anything else.
+    pub looks: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let busy_timeout = Duration::from_millis(5000);
-        Options { busy_timeout, migrations: migrate::MIGRATIONS, vfs: None }
+        Options { busy_timeout, migrations: migrate::MIGRATIONS, vfs: None, looks: false }
     }
 }
 
@@ -153,11 +155,11 @@ fn ensure_file(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-fn is_link(path: &Path) -> bool {
+pub(super) fn is_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink())
 }
 
-fn kind(metadata: &Metadata) -> &'static str {
+pub(super) fn kind(metadata: &Metadata) -> &'static str {
     if metadata.is_dir() {
         "a folder"
     } else if metadata.is_file() {
@@ -167,7 +169,7 @@ fn kind(metadata: &Metadata) -> &'static str {
     }
 }
 
-fn trouble(action: &'static str, path: &Path, source: io::Error) -> StoreError {
+pub(super) fn trouble(action: &'static str, path: &Path, source: io::Error) -> StoreError {
     if source.kind() == io::ErrorKind::StorageFull {
         let folder = path.parent().unwrap_or(path).to_owned();
         return StoreError::Full { folder };
@@ -175,7 +177,7 @@ fn trouble(action: &'static str, path: &Path, source: io::Error) -> StoreError {
     StoreError::Folder { action, path: path.to_owned(), source }
 }
 
-fn gone(path: &Path) -> StoreError {
+pub(super) fn gone(path: &Path) -> StoreError {
     trouble("look at", path, io::ErrorKind::NotFound.into())
 }
 
@@ -197,7 +199,7 @@ fn close_to_others(path: &Path) {
 }
 
 /// Says why the file cannot be written, if it cannot.
-fn unwritable(path: &Path) -> Option<String> {
+pub(super) fn unwritable(path: &Path) -> Option<String> {
     use rustix::fs::Access;
     if let Err(error) = rustix::fs::access(path, Access::WRITE_OK) {
         return Some(io::Error::from(error).to_string());
@@ -273,19 +275,11 @@ fn read_only(
     reason: String,
     options: &Options,
 ) -> Result<(Connection, Access, String), StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
-    let open = |immutable| {
-        let db = connect(path, flags, immutable, options)?;
-        let state = judge(&db, path, options.supported())?;
-        let mode: String = db.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
-        Ok((db, state, mode))
-    };
     // Where no log or journal is in use the main file is the whole database. Read alone, it
     // needs no log's files made beside it; every call opens it anew, so that one which came
     // into use meanwhile is seen.
     let alone = ["-wal", "-journal"].iter().all(|suffix| is_empty(&beside(path, suffix)));
-    let opened = open(alone);
-    let (db, state, mode) = opened.map_err(|failure: Failure| failure.at(path))?;
+    let (db, state, mode) = to_read(path, alone, options)?;
     let path = path.to_owned();
     match state {
         State::Version(version) if version == options.supported() => {
@@ -300,7 +294,22 @@ fn read_only(
     }
 }
 
-fn is_empty(path: &Path) -> bool {
+/// Opens the file for reading, the main file alone or with its log, and tells how far it
+/// is and its journal mode.
+pub(super) fn to_read(
+    path: &Path,
+    alone: bool,
+    options: &Options,
+) -> Result<(Connection, State, String), StoreError> {
+    let opened = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, alone, options).and_then(|db| {
+        let state = judge(&db, path, options.supported())?;
+        let mode: String = db.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
+        Ok((db, state, mode))
+    });
+    opened.map_err(|failure| failure.at(path))
+}
+
+pub(super) fn is_empty(path: &Path) -> bool {
     fs::metadata(path).map_or(true, |metadata| metadata.len() == 0)
 }
 

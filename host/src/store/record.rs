@@ -132,6 +132,31 @@ macro_rules! integers {
 }
 integers!(i64: "an integer", u64: "a count", u32: "a small count");
 
+impl Scalar for bool {
+    const WANTED: &'static str = "0 or 1";
+    fn value(&self) -> Result<ToSqlOutput<'_>, u64> {
+        let integer = if *self { 1 } else { 0 };
+        Ok(ToSqlOutput::Owned(Value::Integer(integer)))
+    }
+    fn from(value: ValueRef<'_>) -> Option<Self> {
+        match value.as_i64().ok()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+}
+
+impl Scalar for f64 {
+    const WANTED: &'static str = "a number";
+    fn value(&self) -> Result<ToSqlOutput<'_>, u64> {
+        Ok(ToSqlOutput::Owned(Value::Real(*self)))
+    }
+    fn from(value: ValueRef<'_>) -> Option<Self> {
+        value.as_f64().ok()
+    }
+}
+
 impl Scalar for Vec<String> {
     const WANTED: &'static str = "a JSON list of texts";
     fn value(&self) -> Result<ToSqlOutput<'_>, u64> {
@@ -175,7 +200,7 @@ macro_rules! scalars {
         }
     )*};
 }
-scalars!(String, i64, u64, u32, Vec<String>);
+scalars!(String, i64, u64, u32, bool, f64, Vec<String>);
 
 impl<T: Scalar> Part for Option<T> {
     fn names(name: &str, to: &mut Vec<String>) {
@@ -264,6 +289,7 @@ macro_rules! record {
 }
 
 optional_part!(Block { op, task, reason });
+optional_part!(Judgment { check, pass, score });
 optional_part!(NowPointer { agent, task, step, since });
 part!(Marks { revision, event_seq, log_bytes, step_seq, memory_seq, memory_bytes });
 part!(StepQuality {
@@ -303,6 +329,17 @@ record!(StepTotal in "step_total" {
     first_started_at,
 });
 record!(Memory in "memory" { seq, at, agent, task, note });
+record!(GoalState in "goal_state" {
+    target, satisfied, passed, failed, total, reason, iteration, config_sha256,
+    evidence_sha256, workdir, updated_at,
+});
+record!(LedgerEntry in "ledger" {
+    seq, at, kind, iteration, detail, node_id, tokens, cost_usd, hash,
+});
+record!(Episode in "episode" {
+    seq, at, node_id, provider_id, role, iteration, output, tokens, cost_usd, duration_ms,
+    prompt_digest, error, judgment,
+});
 
 /// The pieces of SQL that follow from a record's columns.
 pub(super) struct Sql {
@@ -352,7 +389,7 @@ impl Sql {
 }
 
 /// Quoted, because some names (`from`, `to`) are words of SQL.
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     format!("\"{name}\"")
 }
 

@@ -8,8 +8,8 @@ mod plans;
 mod vectors;
 
 use super::config::Config;
-use super::digest::sha256;
 use super::evidence::{Evidence, FileFact};
+use crate::digest::sha256;
 
 /// A configuration that has to be right.
 pub(super) fn config(text: &str) -> Config {

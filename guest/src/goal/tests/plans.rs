@@ -2,7 +2,6 @@
 
 use super::config;
 use crate::goal::config::Config;
-use crate::goal::gantt;
 use crate::goal::plan::{Plan, plan};
 use proptest::prelude::*;
 use std::fmt::Write;
@@ -134,14 +133,6 @@ proptest! {
         }
         prop_assert_eq!(best.into_iter().fold(0.0, f64::max), cost);
     }
-
-    #[test]
-    fn drawings_stay_within_their_width(graph in graph(), width in 0..200_usize) {
-        let drawn = gantt::text(&plan(&config(&graph.text())), width);
-        for line in drawn.lines() {
-            prop_assert!(line.chars().count() <= width.max(80), "{}", line);
-        }
-    }
 }
 
 fn chain(n: usize) -> String {
@@ -196,26 +187,4 @@ fn a_dense_graph_of_a_thousand_nodes_plans() {
     assert_eq!(lanes.len(), 16);
     assert_eq!(answer["schedule"]["more"], 1_000 - shown);
     assert_eq!(answer["waves"].as_array().unwrap().len(), plan.waves.len());
-}
-
-#[test]
-fn a_drawing_shows_waves_path_and_bars() {
-    let text = "name: diamond\ngraph:\n  concurrency: {mode: fixed, max_parallel: 3}\n  nodes:\n    - {id: design, role: builder, instruction: x, weight: 2}\n    - {id: build, role: builder, instruction: x, depends_on: [design], weight: 5}\n    - {id: docs, role: builder, instruction: x, depends_on: [design], weight: 3}\n    - {id: tests, role: builder, instruction: x, depends_on: [design], weight: 3.5}\n    - {id: judge, role: judge, instruction: x, depends_on: [build, docs, tests], weight: 1}\n";
-    expect_test::expect![[r#"
-        waves
-           0  design
-           1  build, docs, tests
-           2  judge
-
-        critical path, 8 of 14.5 in all
-              design > build > judge
-
-        workers 3, done after 8
-        speedup 1.812, predicted 1.426, ceiling 1.812
-         1  | design #####| build ###########################| judge
-         2                | tests -----------------
-         3                | docs --------------
-            0                                                      8
-    "#]]
-    .assert_eq(&gantt::text(&plan(&config(text)), 60));
 }

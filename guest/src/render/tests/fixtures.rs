@@ -91,6 +91,7 @@ pub fn fresh() -> LoopState {
         phases: phases.into(),
         tasks: Vec::new(),
         totals: Vec::new(),
+        goals: Vec::new(),
         open_step: None,
     }
 }

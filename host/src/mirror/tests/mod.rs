@@ -3,7 +3,10 @@
 //! [`Ground`] holds both and compares them: almost every test changes the loop or
 //! damages the folder, syncs, and asks whether the two are in step.
 
+mod compare;
 mod damage;
+mod documents;
+mod place;
 mod protocol;
 mod walls;
 
@@ -32,6 +35,8 @@ struct Stored {
     /// Events up to this one are no longer stored.
     pruned: usize,
     gone: bool,
+    /// The newest revision of each document.
+    documents: BTreeMap<String, u32>,
 }
 
 impl Stored {
@@ -44,6 +49,7 @@ impl Stored {
             lessons: Vec::new(),
             pruned: 0,
             gone: false,
+            documents: BTreeMap::new(),
         }
     }
 
@@ -78,6 +84,15 @@ impl Stored {
         format!("# Lessons\n{}", self.lessons.concat())
     }
 
+    /// One committed call that writes the next revision of a document; its views.
+    fn write(&mut self, path: &str) -> views::ViewSet {
+        let mut set = self.change("document", 1, false);
+        let rev = self.documents.entry(path.to_owned()).or_default();
+        *rev += 1;
+        set.views.push(document(path, *rev));
+        set
+    }
+
     /// Every view, as a call of `loop_render` gives them.
     fn render(&self) -> views::ViewSet {
         let view = |path: &str, content| views::View { path: path.to_owned(), content };
@@ -100,9 +115,25 @@ impl Stored {
         let views = self.render().views;
         let text = |content| match content {
             views::Content::Whole(text) => text,
-            views::Content::Log(_) | views::Content::Kept(_) => self.lines.concat(),
+            views::Content::Log(_) => self.lines.concat(),
+            views::Content::Kept(_) | views::Content::Document(_) => unreachable!("rendered whole"),
         };
-        views.into_iter().map(|view| (view.path, text(view.content))).collect()
+        let views = views.into_iter().map(|view| (view.path, text(view.content)));
+        let documents = self.documents.iter().map(|(path, rev)| (path.clone(), content(path, *rev)));
+        views.chain(documents).collect()
+    }
+}
+
+/// What a document holds at one of its revisions.
+fn content(path: &str, rev: u32) -> String {
+    format!("---\ntype: document\nmcp: 1\n---\n{path} at {rev}\n")
+}
+
+fn document(path: &str, rev: u32) -> views::View {
+    let text = content(path, rev);
+    views::View {
+        path: path.to_owned(),
+        content: views::Content::Document(views::DocumentView { rev, text }),
     }
 }
 
@@ -139,6 +170,10 @@ impl Source for Fake<'_> {
         let after = usize::try_from(after)?.max(stored.pruned);
         let last = stored.lines.len().min(after + self.page);
         Ok((after < last).then(|| (stored.lines[after..last].concat(), last as u64)))
+    }
+
+    fn document_rev(&mut self, path: &str) -> Result<Option<u32>, SourceError> {
+        Ok(self.stored.lock().unwrap().documents.get(path).copied())
     }
 
     fn render_all(&mut self) -> Result<views::ViewSet, SourceError> {
@@ -204,17 +239,25 @@ impl Ground {
     }
 }
 
+/// Every file below a folder; asserts that there is nothing else.
 fn files_in(folder: &Path) -> BTreeMap<String, String> {
-    fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![(folder.to_owned(), String::new())];
+    while let Some((folder, prefix)) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
             let entry = entry.unwrap();
+            let name = format!("{prefix}{}", entry.file_name().into_string().unwrap());
             let kind = entry.file_type().unwrap();
+            if kind.is_dir() {
+                folders.push((entry.path(), format!("{name}/")));
+                continue;
+            }
             assert!(kind.is_file(), "{:?} is no file", entry.path());
             let text = String::from_utf8_lossy(&fs::read(entry.path()).unwrap()).into_owned();
-            (entry.file_name().into_string().unwrap(), text)
-        })
-        .collect()
+            found.insert(name, text);
+        }
+    }
+    found
 }
 
 fn written(files: &[&str]) -> Synced {

@@ -129,6 +129,9 @@ fn a_source_that_fails_is_named_and_nothing_is_touched() {
         fn log_lines(&mut self, _: u64) -> Result<Option<(String, u64)>, SourceError> {
             Err("database is locked".into())
         }
+        fn document_rev(&mut self, _: &str) -> Result<Option<u32>, SourceError> {
+            Err("database is locked".into())
+        }
         fn render_all(&mut self) -> Result<views::ViewSet, SourceError> {
             Err("database is locked".into())
         }
@@ -150,6 +153,9 @@ fn a_source_that_does_not_advance_ends() {
         }
         fn log_lines(&mut self, after: u64) -> Result<Option<(String, u64)>, SourceError> {
             Ok(Some((String::new(), after)))
+        }
+        fn document_rev(&mut self, path: &str) -> Result<Option<u32>, SourceError> {
+            self.0.document_rev(path)
         }
         fn render_all(&mut self) -> Result<views::ViewSet, SourceError> {
             self.0.render_all()

@@ -149,13 +149,13 @@ fn a_log_that_could_not_grow_is_cut_back_and_caught_up_later() {
     let log = ground.loop_folder().join(LOG);
     let length = fs::metadata(&log).unwrap().len();
     let mut read_only = fs::File::open(&log).unwrap();
-    assert!(super::folder::append(&mut read_only, length, "{\"seq\":4,\n").is_err());
+    assert!(super::replacement::append(&mut read_only, length, "{\"seq\":4,\n").is_err());
     assert_eq!(fs::metadata(&log).unwrap().len(), length);
 
     let full = Path::new("/dev/full");
     if full.exists() {
         let mut device = fs::File::options().append(true).open(full).unwrap();
-        let error = super::folder::append(&mut device, 0, "x\n").unwrap_err();
+        let error = super::replacement::append(&mut device, 0, "x\n").unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
     }
 }

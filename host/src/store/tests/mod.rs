@@ -1,11 +1,16 @@
 //! What the tests share: stores in fresh folders, and random records.
 
 mod access;
+mod archive;
 mod concurrent;
+mod documents;
 mod files;
 mod migration;
+mod projects;
 mod records;
 mod sample;
+mod transfer;
+mod upkeep;
 
 use std::path::Path;
 use std::time::Duration;
@@ -46,7 +51,7 @@ fn register(tx: &Tx<'_>) {
         remote_key: None,
         repo_key: Some("/home/someone/project/.git".into()),
     };
-    tx.register_project(&project, ROOT, 1).unwrap();
+    tx.register_root(&project, ROOT, None, 1).unwrap();
 }
 
 /// A loop of the test project, with the given number's id and slug.
@@ -85,4 +90,22 @@ fn says(error: &StoreError, words: &[&str]) {
     for word in words {
         assert!(text.contains(word), "{text:?} lacks {word:?}");
     }
+}
+
+/// Every row of every table, without the numbers that only one database knows rows by.
+fn dump(store: &Store) -> std::collections::BTreeMap<String, Vec<String>> {
+    let tables = super::schema::tables(&store.db).unwrap();
+    let rows = |table: &super::schema::Table| {
+        let sql = format!("SELECT {} FROM \"{}\"", table.kept_columns(), table.name);
+        let mut statement = store.db.prepare(&sql).unwrap();
+        let count = statement.column_count();
+        let cells = |row: &rusqlite::Row<'_>| -> rusqlite::Result<Vec<rusqlite::types::Value>> {
+            (0..count).map(|n| row.get(n)).collect()
+        };
+        let mut rows: Vec<String> =
+            statement.query_map([], cells).unwrap().map(|row| format!("{:?}", row.unwrap())).collect();
+        rows.sort();
+        rows
+    };
+    tables.iter().map(|table| (table.name.clone(), rows(table))).collect()
 }

@@ -38,6 +38,7 @@ impl Whole {
                 tasks,
                 totals,
                 open_step: open,
+                goals: Vec::new(),
             },
             steps,
             events: (1..=sample.below(5)).map(|seq| sample.event(seq)).collect(),
@@ -69,16 +70,25 @@ impl Whole {
         let steps = all_rows::<model::Step>(store, "seq");
         let tx = store.read().unwrap();
         let state = tx.loop_state_by_id(id).unwrap().unwrap();
-        let by_slug = tx.loop_state(&state.loop_.project_root, &state.loop_.slug).unwrap();
+        let by_slug = tx.loop_state(PROJECT, &state.loop_.project_root, &state.loop_.slug).unwrap();
         assert_eq!(by_slug.as_ref(), Some(&state));
         assert_eq!(tx.marks(id).unwrap(), Some(state.loop_.marks));
-        let events = tx.events_after(id, 0, usize::MAX).unwrap();
+        let events = tx.events_after(id, 0, usize::MAX, usize::MAX).unwrap();
         for n in 0..events.len() {
             let after = u64::try_from(n).unwrap();
-            assert_eq!(tx.events_after(id, after, 1).unwrap(), events[n..=n]);
+            assert_eq!(tx.events_after(id, after, 1, usize::MAX).unwrap(), events[n..=n]);
         }
         Whole { state, steps, events, memories: tx.memories(id).unwrap() }
     }
+}
+
+/// Creates the loop of a number with random rows in every table that has a record.
+pub(super) fn random(tx: &Tx<'_>, n: u64) -> model::Loop {
+    let whole = Whole::random(&mut Sample::new(n ^ 0xabcd), a_loop(n));
+    create(tx, &whole.state.loop_);
+    tx.apply(&whole.puts()).unwrap();
+    tx.apply(&whole.appends()).unwrap();
+    whole.state.loop_
 }
 
 /// The rows of a table that no other loop has rows in.
@@ -269,7 +279,7 @@ fn a_list_has_the_loops_of_all_roots_newest_first() {
             remote_key: Some("example.org/other".into()),
             repo_key: None,
         };
-        tx.register_project(&other, "/other", 1).unwrap();
+        tx.register_root(&other, "/other", None, 1).unwrap();
         for (n, updated_at) in (0..).zip(touched) {
             let mut the_loop = model::Loop { updated_at, finished_at: None, ..a_loop(n) };
             match n {
@@ -319,17 +329,17 @@ fn projects_are_found_by_root_and_keys() {
         repo_key: repo.map(Into::into),
     };
     write(&mut store, |tx| {
-        tx.register_project(&row("new", Some("example.org/a"), None), "/new", 9).unwrap();
-        tx.register_project(&row("old", Some("example.org/a"), None), "/old", 3).unwrap();
+        tx.register_root(&row("new", Some("example.org/a"), None), "/new", None, 9).unwrap();
+        tx.register_root(&row("old", Some("example.org/a"), None), "/old", None, 3).unwrap();
         // The second root fills in what is missing and changes nothing else.
-        tx.register_project(&row("old", Some("example.org/b"), Some("/old/.git")), "/old2", 4).unwrap();
+        tx.register_root(&row("old", Some("example.org/b"), Some("/old/.git")), "/old2", None, 4).unwrap();
         // A root keeps its project.
-        tx.register_project(&row("new", None, None), "/old", 5).unwrap();
+        tx.register_root(&row("new", None, None), "/old", None, 5).unwrap();
     });
     let tx = store.read().unwrap();
     let old = row("old", Some("example.org/a"), Some("/old/.git"));
-    assert_eq!(tx.project_of_root("/old").unwrap().as_ref(), Some(&old));
-    assert_eq!(tx.project_of_root("/old2").unwrap().as_ref(), Some(&old));
+    assert_eq!(tx.project_of_root("/old").unwrap().unwrap().project, old);
+    assert_eq!(tx.project_of_root("/old2").unwrap().unwrap().project, old);
     assert_eq!(tx.project_of_root("/none").unwrap(), None);
     assert_eq!(tx.project_of_remote_key("example.org/a").unwrap().as_ref(), Some(&old));
     assert_eq!(tx.project_of_repo_key("/old/.git").unwrap().as_ref(), Some(&old));

@@ -54,7 +54,7 @@ impl Sample {
         self.maybe(Self::text)
     }
 
-    fn texts(&mut self) -> Vec<String> {
+    pub(super) fn texts(&mut self) -> Vec<String> {
         (0..self.below(4)).map(|_| self.text()).collect()
     }
 

@@ -143,7 +143,8 @@ impl tools::Guest for Faulty {
             }
             other => unimplemented_tool(other),
         };
-        tools::Decision::Done(tools::Outcome { reply, refused: false, writes: Vec::new(), views: None })
+        let (writes, views, follow_up) = (Vec::new(), None, None);
+        tools::Decision::Done(tools::Outcome { reply, refused: false, writes, views, follow_up })
     }
 }
 
@@ -160,6 +161,14 @@ impl views::Guest for Faulty {
 
     fn log_lines(events: Vec<model::Event>) -> String {
         events.iter().map(|event| format!("{}\n", event.seq)).collect()
+    }
+
+    fn stamp(_: String, _: model::DocumentHead, content: String, _: String) -> String {
+        content
+    }
+
+    fn strip(text: String) -> views::Stripped {
+        views::Stripped { header: Vec::new(), body: text }
     }
 }
 
