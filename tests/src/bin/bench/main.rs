@@ -8,6 +8,7 @@
 #![allow(clippy::print_stdout)]
 
 mod floor;
+mod keeping;
 mod scale;
 mod table;
 
@@ -55,6 +56,9 @@ fn main() {
     }
     scale(&mut table);
     looking_back(&mut table);
+    keeping::documents(&mut table);
+    keeping::archive(&mut table);
+    keeping::goals(&mut table);
     sizes(&mut table);
     println!("{table}");
     if let Some(load) = busy {
