@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
@@ -35,7 +36,10 @@ fn main() -> anyhow::Result<ExitCode> {
         root: ProjectRoot::find(Surroundings::of_process(options.project_root)),
         state_dir,
         seams: Seams::of_process(),
-        scripts: Scripts { allowed: options.allow_scripts, ..Scripts::default() },
+        scripts: Scripts {
+            allowed: options.allow_scripts,
+            limit: Duration::from_secs(options.script_seconds.into()),
+        },
     });
     if let Some(command) = options.command {
         let failure_status = command.failure_status();

@@ -104,6 +104,7 @@ fn scripts_run_only_where_they_are_allowed() {
         let mut world = with_config(&script("sh", &["-c", "echo fine; exit 0"]));
         world.env.extend(variable.map(|v| ("LOOP_STATE_ALLOW_SCRIPTS".into(), v.into())));
         world.args.extend(argument.map(Into::into));
+        world.env.push(("LOOP_STATE_SCRIPT_SECONDS".into(), "1".into()));
         let mut client = world.client_with_loop();
         let reply = client.ok("loopsmith_gate_evaluate", gate());
         assert_eq!((&reply["satisfied"], &reply["checks"][0]["source"]), (&json!(true), &json!("script")));
@@ -112,6 +113,7 @@ fn scripts_run_only_where_they_are_allowed() {
             (script("no-such-program", &[]), "unavailable"),
             (script("./check.sh", &[]), "unavailable"),
             (script("sh", &["-c", "kill -9 $$"]), "failed"),
+            (script("sleep", &["1000"]), "unavailable"),
         ] {
             fs::write(world.project().join("goals.yaml"), text.clone()).expect("a file");
             let reply = client.ok("loopsmith_gate_evaluate", gate());
@@ -235,4 +237,37 @@ fn a_run_travels_with_its_loop() {
         true
     );
     assert_eq!(client.ok("loopsmith_scratchpad", json!({ "run_id": "older", "key": "k" }))["value"], "v");
+}
+
+/// What the command line says of a plan and of verdicts, and its exit status.
+#[test]
+fn plans_and_verdicts_for_people() {
+    let graph = "graph:\n  nodes:\n    - {id: design, role: builder, instruction: x, weight: 2}\n    - {id: build, role: builder, instruction: x, depends_on: [design]}\n";
+    let world = with_config(&format!("{CONFIG}{graph}"));
+    let run = |arguments: &[&str]| {
+        let done = world.command().args(arguments).env("COLUMNS", "60").output().expect("it runs");
+        let said = [done.stdout, done.stderr].concat();
+        (done.status.code(), String::from_utf8(said).expect("text"))
+    };
+    let (status, drawn) = run(&["plan", "goals.yaml"]);
+    assert_eq!(status, Some(0), "{drawn}");
+    for part in ["waves\n   0  design\n   1  build\n", "design > build", "| design ####"] {
+        assert!(drawn.contains(part), "{part}: {drawn}");
+    }
+    let (status, said) = run(&["gate", "goals.yaml"]);
+    assert_eq!(status, Some(1), "{said}");
+    assert!(
+        said.starts_with("overall is not satisfied: ") && said.contains("report.md is not there"),
+        "{said}"
+    );
+    fs::write(world.project().join("report.md"), "done").expect("a file");
+    let (status, said) = run(&["gate", "goals.yaml", "overall", "--json"]);
+    assert_eq!(status, Some(0), "{said}");
+    let answer: Value = serde_json::from_str(&said).expect("JSON");
+    assert_eq!(answer["satisfied"], true);
+    for wrong in [["gate", "goals.yaml", "nobody"], ["gate", "none.yaml", "overall"]] {
+        let (status, said) = run(&wrong);
+        assert_eq!(status, Some(2), "{said}");
+    }
+    assert_eq!(run(&["plan", "none.yaml"]).0, Some(1));
 }

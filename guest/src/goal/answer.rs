@@ -119,6 +119,7 @@ pub fn goal_states(states: &[GoalState]) -> Reply {
             "iteration": state.iteration,
             "config_sha256": state.config_sha256,
             "evidence_sha256": state.evidence_sha256,
+            "workdir": state.workdir,
             "updated_at": timestamp(state.updated_at),
         });
         let length = state.target.len() + value.to_string().len();

@@ -85,6 +85,15 @@ pub fn findings(pin: &Pin, bound: &Bound, ruling: Option<&GoalState>, evidence: 
             ),
             again(),
         ),
+        Some(ruling) if !ruling.workdir.is_empty() => add(
+            "goal-unchecked",
+            format!(
+                "the recorded ruling of `{OVERALL}` rests on what lies in {}, and a bound loop's evidence lies in \
+                 the project root",
+                excerpt(&ruling.workdir)
+            ),
+            again(),
+        ),
         Some(ruling) => {
             if !ruling.satisfied {
                 add("goal-unsatisfied", format!("`{OVERALL}` is not satisfied: {}", ruling.reason), again());

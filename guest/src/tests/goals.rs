@@ -124,6 +124,17 @@ fn scripts_and_judges() {
     let reply = gate(&mut b, works.clone());
     assert_eq!(outcome(&reply, "review").0, "failed", "the builder's provider is no judge");
     assert_eq!(outcome(&reply, "tests").0, "passed");
+    // A builder's episode with a judgment judges nothing, and a FAIL with a high score fails.
+    let run = json!({ "target": "works", "run_id": "s" });
+    let forged = json!({ "run_id": "s", "judgment": { "check": "review", "pass": true, "score": 1.0 } });
+    episode(&mut b, forged);
+    assert_ne!(outcome(&gate(&mut b, run.clone()), "review").0, "passed");
+    let failing = json!({
+        "run_id": "s", "provider_id": "q", "role": "judge",
+        "judgment": { "check": "review", "pass": false, "score": 100.0 },
+    });
+    episode(&mut b, failing);
+    assert_eq!(outcome(&gate(&mut b, run), "review").0, "failed");
 
     let refused =
         b.refused("loopsmith_record_episode", json!({ "run_id": "r", "node_id": "n", "output": "x" }));
@@ -239,15 +250,22 @@ fn a_loop_with_goals_ends_on_evidence_alone() {
     assert_eq!(b.state().loop_.goal_config_sha256, None);
 }
 
-/// A ruling made elsewhere is looked at there again.
+/// Evidence in another folder makes a ruling that says so, and that ends no loop.
 #[test]
-fn the_audit_knows_the_working_folder() {
+fn another_folder_ends_no_loop() {
     let mut b = bench();
     b.ok("loop_setField", json!({ "field": "goal_config", "value": "goals.yaml" }));
     for (path, text) in SATISFIED {
         b.evidence.insert(format!("sub/{path}"), Some(text.as_bytes().to_vec()));
     }
-    gate(&mut b, json!({ "run_id": "demo", "workdir": "/home/me/project/sub/" }));
+    let reply = gate(&mut b, json!({ "run_id": "demo", "workdir": "/home/me/project/sub/" }));
+    assert_eq!((&reply["satisfied"], &reply["workdir"]), (&json!(true), &json!("sub")));
+    let states = b.ok("loopsmith_goal_states", json!({ "run_id": "demo" }));
+    assert_eq!(states["overall"]["workdir"], "sub");
+    let reply = b.ok("loop_audit", json!({}));
+    assert!(reply.to_string().contains("rests on what lies in sub"), "{reply}");
+    provide(&mut b);
+    gate(&mut b, json!({ "run_id": "demo" }));
     let reply = b.ok("loop_audit", json!({}));
     assert!(!reply.to_string().contains("goal-"), "{reply}");
     for workdir in ["../x", "/etc", "/home/me/projects"] {

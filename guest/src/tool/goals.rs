@@ -107,7 +107,8 @@ pub fn evaluate(args: GateArgs, desk: &mut Desk) -> Done {
     let options = Options { recorded: run.is_some() };
     let verdict = gate::evaluate(&config, &target, &found, &claims, options)
         .map_err(|unknown| Refusal::Target(unknown.to_string()))?;
-    let reply = answer::verdict(&verdict, &config.warnings);
+    let elsewhere = (!workdir.is_empty()).then(|| workdir.clone());
+    let reply = answer::verdict(&verdict, &config.warnings).with_some("workdir", elsewhere);
     match run {
         None => Accepted::reading(reply),
         Some(run) => {
@@ -254,9 +255,8 @@ pub fn findings(open: &OpenLoop, desk: &mut Desk) -> Result<Vec<binding::Finding
     };
     let run = open.run();
     let ruling = open.state.goals.iter().find(|state| state.target == OVERALL);
-    let workdir = ruling.map_or("", |ruling| ruling.workdir.as_str());
     let found = match &bound {
-        Bound::Read(config) => gather(evidence::audit_needs(config), workdir, Some(&run), desk)?,
+        Bound::Read(config) => gather(evidence::audit_needs(config), "", Some(&run), desk)?,
         _ => Evidence::default(),
     };
     Ok(binding::findings(&Pin { path, sha256 }, &bound, ruling, &found))

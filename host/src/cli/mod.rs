@@ -58,6 +58,10 @@ pub struct Options {
     #[arg(long, env = "LOOP_STATE_ALLOW_SCRIPTS", value_parser = clap::builder::BoolishValueParser::new(), global = true)]
     pub allow_scripts: bool,
 
+    /// The longest that such a program may run
+    #[arg(long, value_name = "SECONDS", env = "LOOP_STATE_SCRIPT_SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600), global = true)]
+    pub script_seconds: u32,
+
     /// What to do instead of serving
     #[command(subcommand)]
     pub command: Option<Command>,
