@@ -20,6 +20,7 @@ mod home;
 pub mod logic;
 pub mod mcp;
 pub mod mirror;
+mod process_group;
 pub mod repo;
 pub mod service;
 pub mod store;

@@ -2,7 +2,7 @@
 //! it, and never for longer than their time.
 
 use std::collections::VecDeque;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -10,11 +10,12 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::file::working_folder;
 use crate::cancel::Cancel;
 use crate::contract::tools::{Script, ScriptRun};
+use crate::process_group;
 
 /// The command-line flag that allows scripts.
 pub const ALLOW_FLAG: &str = "--allow-scripts";
@@ -87,26 +88,24 @@ impl Scripts {
     fn wait(&self, mut child: Child, cancel: &Cancel) -> ScriptRun {
         let output = Output::of(&mut child);
         let deadline = Instant::now() + self.limit;
-        let ended = loop {
-            match child.try_wait() {
-                Ok(Some(status)) => break Ok(status),
-                Err(cause) => break Err(format!("it cannot be waited for: {cause}")),
-                Ok(None) if cancel.is_cancelled() => break Err("the call was cancelled".to_owned()),
-                Ok(None) if Instant::now() >= deadline => {
-                    break Err(format!("it was stopped after {} s", self.limit.as_secs_f64()));
+        let stopped = loop {
+            match has_ended(&child) {
+                Ok(true) => break None,
+                Err(cause) => break Some(format!("it cannot be waited for: {cause}")),
+                Ok(false) if cancel.is_cancelled() => break Some("the call was cancelled".to_owned()),
+                Ok(false) if Instant::now() >= deadline => {
+                    break Some(format!("it was stopped after {} s", self.limit.as_secs_f64()));
                 }
-                Ok(None) => thread::sleep(PAUSE),
+                Ok(false) => thread::sleep(PAUSE),
             }
         };
         // Also after a proper end: what it left behind is not to outlive the check.
-        kill_group(&child);
-        match ended {
-            Ok(status) => tell(status, output),
-            Err(why) => {
-                // Killed, so this does not wait.
-                let _ = child.wait();
-                ScriptRun::Unavailable(why)
-            }
+        process_group::kill(&child);
+        // It has ended, or was killed just now: this does not wait.
+        match (stopped, child.wait()) {
+            (Some(why), _) => ScriptRun::Unavailable(why),
+            (None, Ok(status)) => tell(status, output),
+            (None, Err(cause)) => ScriptRun::Unavailable(format!("it cannot be waited for: {cause}")),
         }
     }
 }
@@ -119,10 +118,12 @@ fn tell(status: ExitStatus, output: Output) -> ScriptRun {
     }
 }
 
-fn kill_group(child: &Child) {
-    let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return };
-    // Nobody left in it is as good.
-    let _ = kill_process_group(group, Signal::KILL);
+/// Whether a program has ended; it is not waited for yet.
+fn has_ended(child: &Child) -> io::Result<bool> {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| io::Error::other("it has no process id"))?;
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    Ok(waitid(WaitId::Pid(pid), look)?.is_some())
 }
 
 /// The end of what a program prints, on both of its outputs.

@@ -7,6 +7,8 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::process_group;
+
 /// How much of each of its two outputs is kept, in bytes.
 const OUTPUT_MAX: u64 = 64 << 10;
 
@@ -75,10 +77,7 @@ fn read(pipe: Option<impl Read + Send + 'static>) -> io::Result<Receiver<io::Res
 }
 
 fn stop(child: &mut Child) {
-    // Not waited for yet, so the number is still this child's, and its group's.
-    if let Some(group) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-    }
+    process_group::kill(child);
     let _ = child.kill();
     let _ = child.wait();
 }

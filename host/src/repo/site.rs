@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use sha2::{Digest as _, Sha256};
 
+use crate::digest::hex;
+
 /// What is read of a file that holds a path, and of a configuration.
 const TEXT_MAX: u64 = 1 << 20;
 
@@ -100,7 +102,7 @@ pub fn stamp(root: &Path) -> String {
             add(&config, state(&config));
         }
     }
-    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&digest.finalize())
 }
 
 /// The top of the work tree that a folder lies in, resolved; `None` outside of one.
