@@ -94,7 +94,7 @@ struct Passed {
 
 /// One attempt at a call.
 enum Attempt {
-    Decided(Outcome),
+    Passed(Passed),
     /// These have to be looked up first, for a call in this project; nothing was stored.
     Gather(String, Vec<Errand>),
     AskGit,
@@ -150,33 +150,22 @@ impl Service {
         let mut outside = Outside::default();
         let call = Running { call, reads_only, cancel, root, site };
         for _ in 0..STARTS {
-            let attempt = self.with_store(|store| {
-                Ok(match self.attempt(&call, store, &outside, &mut ids)? {
-                    Attempt::Decided(outcome) => Ok(self.finish(outcome, store)?),
-                    unfinished => Err(unfinished),
-                })
-            })?;
-            match attempt {
-                Ok(passed) => return Ok(passed),
-                Err(Attempt::Gather(project, errands)) => {
-                    let with = outside::Gathering {
-                        service: self,
-                        logic: &self.logic,
-                        scripts: self.scripts,
-                        cancel,
-                        ids: &ids,
-                    };
+            match self.with_store(|store| self.attempt(&call, store, &outside, &mut ids))? {
+                Attempt::Passed(passed) => return Ok(passed),
+                Attempt::AskGit => site.ask_git(),
+                Attempt::Gather(project, errands) => {
+                    let with = outside::Gathering { service: self, cancel, ids: &ids };
                     for errand in errands {
                         outside.gather(errand, &project, &root.path, &with)?;
                     }
                 }
-                Err(Attempt::AskGit | Attempt::Decided(_)) => site.ask_git(),
             }
         }
         Err(Failure::Undecided { tool: call.call.tool.clone(), rounds: STARTS })
     }
 
-    /// Decides and stores a call in one transaction, as far as the facts allow.
+    /// Decides and stores a call in one transaction, as far as the facts allow, and
+    /// does what follows.
     fn attempt(
         &self,
         running: &Running<'_>,
@@ -210,7 +199,7 @@ impl Service {
                     drop(session);
                     let with = Stored { resolved: &resolved, outside, at };
                     self.store(running, tx, &outcome, &with)?;
-                    return Ok(Attempt::Decided(outcome));
+                    return self.finish(outcome, store).map(Attempt::Passed);
                 }
             };
             let mut errands = Vec::new();

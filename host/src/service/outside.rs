@@ -7,10 +7,10 @@ use crate::cancel::Cancel;
 use crate::contract::model::LoopId;
 use crate::contract::tools::{Answer, Captured, CapturedFile, EvidenceFile, Fact, Project, Query};
 use crate::digest::digest;
-use crate::evidence::{self, Scripts};
-use crate::logic::{Logic, Session};
+use crate::evidence;
+use crate::logic::Session;
 use crate::mirror::{self, FileRead};
-use crate::store::{Held, HeldFile, Store, pack};
+use crate::store::{Held, HeldFile, pack};
 
 use super::failure::Failure;
 use super::project::{Resolution, Site};
@@ -33,20 +33,8 @@ pub(super) struct Errand {
 /// What errands are done with.
 pub(super) struct Gathering<'a> {
     pub service: &'a Service,
-    pub logic: &'a Logic,
-    pub scripts: Scripts,
     pub cancel: &'a Cancel,
     pub ids: &'a Ids<'a>,
-}
-
-impl Gathering<'_> {
-    fn store<T>(&self, ask: impl FnOnce(&mut Store) -> Result<T, Failure>) -> Result<T, Failure> {
-        self.service.with_store(ask)
-    }
-
-    fn fresh_id(&self) -> String {
-        self.ids.fresh()
-    }
 }
 
 /// What was gathered so far in one call.
@@ -103,7 +91,7 @@ impl Outside {
                 Answer::LoopTree(mirror::tree(root, slug, leave_out)?)
             }
             (Query::Capture((id, paths)), Some((root, slug))) => {
-                let mut session = with.logic.session(with.cancel)?;
+                let mut session = with.service.logic.session(with.cancel)?;
                 let mut files = Vec::with_capacity(paths.len());
                 for path in paths {
                     files.push(self.capture(id, root, slug, path, &mut session)?);
@@ -111,7 +99,8 @@ impl Outside {
                 Answer::Capture(files)
             }
             (Query::RootsExist(roots), _) => {
-                let elsewhere = with.store(|store| Ok(store.read()?.roots_of_others(own, roots)?))?;
+                let elsewhere =
+                    with.service.with_store(|store| Ok(store.read()?.roots_of_others(own, roots)?))?;
                 let there = roots.iter().zip(elsewhere);
                 Answer::RootsExist(there.map(|(root, other)| !other && Path::new(root).is_dir()).collect())
             }
@@ -122,7 +111,7 @@ impl Outside {
             }
             (Query::RunScript(script), _) => {
                 with.cancel.takes_long();
-                Answer::RunScript(with.scripts.run(Path::new(root), script, with.cancel))
+                Answer::RunScript(with.service.scripts.run(Path::new(root), script, with.cancel))
             }
             _ => return Err(Failure::Unanswered { query: format!("{query:?}") }),
         };
@@ -164,7 +153,8 @@ impl Outside {
         let name = root.rsplit('/').find(|part| !part.is_empty()).unwrap_or("/").to_owned();
         let site = Site::look(&root, &name);
         site.ask_git();
-        let resolved = with.store(|store| Ok(site.resolve(&store.read()?, || with.fresh_id())?))?;
+        let resolved =
+            with.service.with_store(|store| Ok(site.resolve(&store.read()?, || with.ids.fresh())?))?;
         let Resolution::Known(resolved) = resolved else {
             return Err(Failure::Unanswered { query: format!("project-at {folder}") });
         };
