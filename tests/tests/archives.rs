@@ -16,27 +16,35 @@ fn own_files(folder: &Path) -> Content {
     look::files(folder).into_iter().filter(|(path, _)| !VIEWS.contains(&path.as_str())).collect()
 }
 
+/// Whether a column is a number that only this database knows a row by.
+fn is_surrogate(table: &str, column: &str) -> bool {
+    let own = match table {
+        "loop_document" => "document_key".to_owned(),
+        table => format!("{table}_key"),
+    };
+    column == "loop_key" || column == own
+}
+
 /// The rows that belong to loops, without what only this database knows them by.
 fn rows(world: &World) -> BTreeMap<String, usize> {
     let db = look::open(&world.database());
     let mut found = BTreeMap::new();
-    for (table, skip) in [
-        ("loop", 1),
-        ("loop_phase", 1),
-        ("task", 1),
-        ("event", 1),
-        ("step", 1),
-        ("step_total", 1),
-        ("memory", 1),
-        ("loop_document", 1),
-        ("goal_state", 1),
-        ("ledger", 1),
-        ("episode", 1),
-        ("scratchpad", 1),
+    for table in [
+        "loop",
+        "loop_phase",
+        "task",
+        "event",
+        "step",
+        "step_total",
+        "memory",
+        "loop_document",
+        "goal_state",
+        "ledger",
+        "episode",
+        "scratchpad",
     ] {
         let columns = look::names(&db, &format!("SELECT name FROM pragma_table_info('{table}')"));
-        let kept: Vec<_> = columns.iter().filter(|c| !c.ends_with("_key") || *c == "repo_key").collect();
-        assert!(kept.len() + skip <= columns.len() + 1, "{table} has a number of its own");
+        let kept: Vec<_> = columns.iter().filter(|column| !is_surrogate(table, column)).collect();
         let list = kept.iter().map(|c| format!("quote(\"{c}\")")).collect::<Vec<_>>().join(" || ',' || ");
         for row in look::names(&db, &format!("SELECT {list} FROM {table}")) {
             *found.entry(format!("{table}: {row}")).or_insert(0) += 1;
