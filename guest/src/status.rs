@@ -20,6 +20,9 @@ macro_rules! words {
             /// Every value, in the order that tables and views show them.
             pub const ALL: &'static [$name] = &[$($name::$variant),+];
 
+            /// The words of [`Self::ALL`].
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
+
             /// Returns the word as it is stored and shown.
             pub const fn word(self) -> &'static str {
                 match self { $($name::$variant => $word),+ }

@@ -3,13 +3,15 @@
 //! part.
 #![allow(missing_docs, reason = "criterion's macros make public functions")]
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use loop_state_mcp::cancel::Cancel;
 use loop_state_mcp::contract::tools::{
-    Answer, Call, Decision, Fact, Facts, FoundLoop, Place, Project, ProjectEvidence, Query,
+    Answer, Call, Decision, EvidenceFile, Fact, Facts, FileFact, FoundFile, FoundLoop, Place, Project,
+    ProjectEvidence, Query,
 };
 use loop_state_mcp::evidence::Scripts;
 use loop_state_mcp::logic::Logic;
@@ -94,7 +96,30 @@ fn prepare(tasks: usize) -> Prepared {
     Prepared { call: Call { tool: "task_setStatus".to_owned(), arguments }, rounds: [unasked, asked] }
 }
 
-fn set_status(logic: &Logic, prepared: &Prepared) {
+/// A plan of a graph of that many nodes, from the text of its configuration on.
+fn prepare_plan(nodes: usize, unasked: &Facts) -> Prepared {
+    let nodes: Vec<_> = (0..nodes)
+        .map(|n| {
+            let on: BTreeSet<_> = [n / 2, n / 3].into_iter().filter(|on| *on < n).collect();
+            let on: Vec<_> = on.into_iter().map(|on| format!("n{on}")).collect();
+            json!({ "id": format!("n{n}"), "role": "builder", "instruction": "build it", "depends_on": on, "weight": 1 + n % 5 })
+        })
+        .collect();
+    let text = json!({ "name": "bench", "execution": { "graph": { "nodes": nodes } } }).to_string();
+    let path = "graph.json";
+    let query =
+        Query::Evidence(EvidenceFile { workdir: String::new(), path: path.to_owned(), content: true });
+    let file =
+        FoundFile { bytes: text.len() as u64, sha256: "0".repeat(64), content: Some(text.into_bytes()) };
+    let asked = Facts {
+        answers: vec![Fact { query, answer: Answer::Evidence(FileFact::File(file)) }],
+        ..unasked.clone()
+    };
+    let arguments = json!({ "config_path": path }).to_string();
+    Prepared { call: Call { tool: "loopsmith_plan".to_owned(), arguments }, rounds: [unasked.clone(), asked] }
+}
+
+fn decide(logic: &Logic, prepared: &Prepared) {
     let [unasked, asked] = &prepared.rounds;
     let mut session = logic.session(&Cancel::default()).expect("an instance");
     let first = session.decide(&prepared.call, unasked).expect("a decision");
@@ -112,9 +137,13 @@ fn component(c: &mut Criterion) {
     for tasks in [20, 500] {
         let prepared = prepare(tasks);
         group.bench_with_input(BenchmarkId::new("set_status", tasks), &prepared, |b, prepared| {
-            b.iter(|| set_status(&logic, prepared));
+            b.iter(|| decide(&logic, prepared));
         });
         if tasks == 500 {
+            let plan = prepare_plan(1_000, &prepared.rounds[0]);
+            group.bench_with_input(BenchmarkId::new("plan", 1_000), &plan, |b, plan| {
+                b.iter(|| decide(&logic, plan));
+            });
             let Answer::LoopState(FoundLoop { here: Some(state), .. }) =
                 &prepared.rounds[1].answers[0].answer
             else {

@@ -50,7 +50,11 @@ fn schedule(plan: &Plan) -> Value {
     let mut room = LANES;
     let mut shown = 0;
     for (lane, slot) in &slots {
-        let value = json!({"node": plan.ids.get(slot.node), "start": slot.start, "end": slot.end});
+        let mut value = Map::with_capacity(3);
+        value.insert("node".to_owned(), plan.ids.get(slot.node).map_or(Value::Null, |id| id.as_str().into()));
+        value.insert("start".to_owned(), slot.start.into());
+        value.insert("end".to_owned(), slot.end.into());
+        let value = Value::Object(value);
         let length = value.to_string().len();
         if length > room {
             break;

@@ -3,7 +3,6 @@
 use super::config::{Config, OVERALL};
 use super::evidence::{Claims, Evidence, evidence_sha256};
 use crate::arguments::excerpt;
-use crate::digest::sha256;
 use crate::model::GoalState;
 
 /// The configuration that a loop was bound to.
@@ -26,11 +25,11 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// Reads a configuration's text.
-    pub fn read(bytes: &[u8]) -> Bound {
-        match Config::read(bytes) {
+    /// Reads a configuration's text, which has this digest.
+    pub fn read(bytes: &[u8], sha256: String) -> Bound {
+        match Config::read(bytes, &sha256) {
             Ok(config) => Bound::Read(Box::new(config)),
-            Err(_) => Bound::Rejected { sha256: sha256(bytes) },
+            Err(_) => Bound::Rejected { sha256 },
         }
     }
 }

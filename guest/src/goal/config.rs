@@ -4,12 +4,12 @@
 //! The format is loopsmith's. Sections that neither plan nor gate use are accepted
 //! where they belong and not looked into, so that real configurations load.
 
-use super::problem::{Problem, Rejected};
+use super::problem::{EntryPlace, Place, Problem, Rejected};
 use super::reader::{Fields, Reader, Word};
 use super::tree::{self, Data, Value};
 use super::validate;
-use crate::digest;
 use crate::status::words;
+use std::rc::Rc;
 
 /// The target that stands for the whole loop.
 pub const OVERALL: &str = "overall";
@@ -74,7 +74,7 @@ pub struct Config {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goal {
-    pub path: String,
+    pub path: EntryPlace,
     pub name: Word,
     pub description: String,
     pub depends_on: Vec<Word>,
@@ -83,7 +83,7 @@ pub struct Goal {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
-    pub path: String,
+    pub path: EntryPlace,
     pub target: Word,
     pub name: Word,
     pub mode: Mode,
@@ -106,7 +106,7 @@ pub enum Detector {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Success {
-    pub path: String,
+    pub path: EntryPlace,
     pub target: Word,
     pub name: Word,
     pub mode: Mode,
@@ -120,12 +120,14 @@ pub struct Graph {
     pub path: String,
     pub line: u32,
     pub nodes: Vec<Node>,
+    /// What each node waits for, by index, in the order it is written.
+    pub before: Vec<Vec<usize>>,
     pub concurrency: Concurrency,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    pub path: String,
+    pub path: EntryPlace,
     pub id: Word,
     pub role: Role,
     pub instruction: String,
@@ -199,19 +201,20 @@ const MOVED: &[(&str, &[&str])] = &[
 ];
 
 impl Config {
-    /// Reads and validates a configuration.
-    pub fn read(bytes: &[u8]) -> Result<Config, Rejected> {
+    /// Reads and validates a configuration of this digest.
+    pub fn read(bytes: &[u8], sha256: &str) -> Result<Config, Rejected> {
         let root = tree::read(bytes).map_err(Rejected::new)?;
         let mut reader = Reader::default();
-        let config = reader.config(&root, digest::sha256(bytes));
+        let config = reader.config(&root, sha256.to_owned());
         let mut problems = reader.problems;
         let Some(mut config) = config else { return Err(Rejected::new(problems)) };
-        let (errors, warnings) = validate::validate(&config);
-        problems.extend(errors);
+        let found = validate::validate(&config);
+        problems.extend(found.errors);
         if !problems.is_empty() {
             return Err(Rejected::new(problems));
         }
-        config.warnings = warnings;
+        config.warnings = found.warnings;
+        config.graph.before = found.before;
         Ok(config)
     }
 
@@ -232,14 +235,14 @@ impl Config {
 }
 
 /// The value at a path of keys.
-fn find<'a>(root: &'a Value, keys: &[&str]) -> Option<&'a Value> {
+fn find<'a>(root: &'a Value<'a>, keys: &[&str]) -> Option<&'a Value<'a>> {
     keys.iter().try_fold(root, |value, key| match &value.data {
         Data::Map(entries) => entries.iter().find(|entry| entry.key == *key).map(|entry| &entry.value),
         _ => None,
     })
 }
 
-fn filled<'a>(root: &'a Value, keys: &[&str]) -> Option<&'a Value> {
+fn filled<'a>(root: &'a Value<'a>, keys: &[&str]) -> Option<&'a Value<'a>> {
     find(root, keys).filter(|value| !value.is_empty())
 }
 
@@ -253,16 +256,18 @@ impl Reader {
                 accepted.push(name);
             }
         }
-        let top = self.fields(root, String::new(), "a goal configuration", &accepted)?;
+        let top = self.fields(root, Place::of(""), "a goal configuration", &accepted)?;
         let mut opaque: Vec<String> = Vec::new();
         for (bundle, read, unread) in BUNDLES {
             let Some(value) = top.get(bundle) else { continue };
             let names: Vec<_> = read.iter().chain(*unread).copied().collect();
-            let Some(fields) = self.fields(value, (*bundle).to_owned(), &format!("`{bundle}`"), &names)
+            let Some(fields) = self.fields(value, Place::of(bundle), format_args!("`{bundle}`"), &names)
             else {
                 continue;
             };
-            opaque.extend(fields.names().filter(|name| unread.contains(name)).map(|name| fields.path(name)));
+            opaque.extend(
+                fields.names().filter(|name| unread.contains(name)).map(|name| fields.at(name).to_string()),
+            );
         }
         opaque.extend(
             top.names()
@@ -273,15 +278,9 @@ impl Reader {
         );
         self.twice(root);
 
-        let (goals, path) = section(root, "goals");
-        let goals = goals.map(|value| self.items(value, path)).unwrap_or_default();
-        let goals = goals.into_iter().filter_map(|(path, value)| self.goal(value, path)).collect();
-        let (checks, path) = section(root, "validations");
-        let checks = checks.map(|value| self.items(value, path)).unwrap_or_default();
-        let checks = checks.into_iter().filter_map(|(path, value)| self.check(value, path)).collect();
-        let (success, path) = section(root, "success");
-        let success = success.map(|value| self.items(value, path)).unwrap_or_default();
-        let success = success.into_iter().filter_map(|(path, value)| self.success(value, path)).collect();
+        let goals = self.section(root, "goals", Reader::goal);
+        let checks = self.section(root, "validations", Reader::check);
+        let success = self.section(root, "success", Reader::success);
         let (graph, path) = section(root, "graph");
         Some(Config {
             name: self.name(&top, "name").text,
@@ -295,6 +294,29 @@ impl Reader {
             warnings: Vec::new(),
             sha256,
         })
+    }
+
+    /// The entries of a section, as far as they are entries.
+    fn section<T>(
+        &mut self,
+        root: &Value,
+        old: &str,
+        read: impl Fn(&mut Reader, &Value, Place, EntryPlace) -> Option<T>,
+    ) -> Vec<T> {
+        let (value, path) = section(root, old);
+        value.map(|value| self.entries(value, &path, read)).unwrap_or_default()
+    }
+
+    /// The entries of the list at a path, as far as they are entries.
+    fn entries<T>(
+        &mut self,
+        value: &Value,
+        path: &str,
+        read: impl Fn(&mut Reader, &Value, Place, EntryPlace) -> Option<T>,
+    ) -> Vec<T> {
+        let (list, kept) = (Place::of(path), Rc::from(path));
+        let items = self.items(value, list).iter().enumerate();
+        items.filter_map(|(i, item)| read(self, item, list.index(i), EntryPlace::new(&kept, i))).collect()
     }
 
     /// Names sections that are filled at two places, of which one would be lost.
@@ -318,35 +340,32 @@ impl Reader {
         }
     }
 
-    fn goal(&mut self, value: &Value, path: String) -> Option<Goal> {
+    fn goal(&mut self, value: &Value, place: Place, path: EntryPlace) -> Option<Goal> {
         let fields =
-            self.fields(value, path, "a goal", &["name", "description", "depends_on", "priority"])?;
+            self.fields(value, place, "a goal", &["name", "description", "depends_on", "priority"])?;
         Some(Goal {
             name: self.name(&fields, "name"),
             description: self.text(&fields, "description").text,
             depends_on: self.names(&fields, "depends_on"),
             priority: self.whole(&fields, "priority", 0, u32::MAX).and_then(|n| u32::try_from(n).ok()),
-            path: fields.path,
+            path,
         })
     }
 
-    fn check(&mut self, value: &Value, path: String) -> Option<Check> {
+    fn check(&mut self, value: &Value, place: Place, path: EntryPlace) -> Option<Check> {
         let accepted = ["target", "name", "mode", "statement", "detector", "blocking"];
-        let fields = self.fields(value, path, "a check", &accepted)?;
+        let fields = self.fields(value, place, "a check", &accepted)?;
         let target = self.name(&fields, "target");
         let name = self.name(&fields, "name");
-        let mode = self.required_one_of(&fields, "mode", Mode::parse, &words_of(Mode::ALL, Mode::word));
+        let mode = self.required_one_of(&fields, "mode", Mode::parse, Mode::WORDS);
         let statement = self.text(&fields, "statement").text;
         let blocking = self.flag(&fields, "blocking", true);
         let value = fields.get("detector");
         let detector = match value {
-            Some(value) => self.detector(value, fields.path("detector")),
+            Some(value) => self.detector(value, fields.at("detector")),
             None => {
-                self.problem(
-                    fields.path("detector"),
-                    fields.line,
-                    "is missing; it is what decides the check",
-                );
+                let message = "is missing; it is what decides the check";
+                self.problem(fields.at("detector"), fields.line, message);
                 None
             }
         };
@@ -360,11 +379,11 @@ impl Reader {
             statement,
             detector_line: value.map_or(fields.line, |value| value.line),
             blocking,
-            path: fields.path,
+            path,
         })
     }
 
-    fn detector(&mut self, value: &Value, path: String) -> Option<Detector> {
+    fn detector(&mut self, value: &Value, place: Place) -> Option<Detector> {
         const TYPES: [(&str, &[&str]); 5] = [
             ("script", &["type", "command", "args", "expect_exit"]),
             ("file_exists", &["type", "path", "non_empty"]),
@@ -375,16 +394,16 @@ impl Reader {
         let known = TYPES.map(|(name, _)| name);
         // The type first: it says which other fields there are.
         let Data::Map(entries) = &value.data else {
-            return self.fields(value, path, "a detector", &["type"]).and(None);
+            return self.fields(value, place, "a detector", &["type"]).and(None);
         };
         let said = entries.iter().find(|entry| entry.key == "type").map(|entry| &entry.value.data);
         let Some((kind, accepted)) =
-            TYPES.iter().find(|(name, _)| said == Some(&Data::Text((*name).to_owned())))
+            TYPES.iter().find(|(name, _)| matches!(said, Some(Data::Text(said)) if said == name))
         else {
-            let fields = Fields::open(path, value.line, entries);
+            let fields = Fields::open(place, value.line, entries);
             return self.required_one_of(&fields, "type", |_| None, &known);
         };
-        let fields = self.fields(value, path, &format!("a `{kind}` detector"), accepted)?;
+        let fields = self.fields(value, place, format_args!("a `{kind}` detector"), accepted)?;
         Some(match *kind {
             "script" => Detector::Script {
                 command: self.name(&fields, "command").text,
@@ -403,7 +422,7 @@ impl Reader {
                 pattern: self.text(&fields, "pattern").text,
             },
             "threshold" => {
-                let op = self.required_one_of(&fields, "op", Op::parse, &words_of(Op::ALL, Op::word));
+                let op = self.required_one_of(&fields, "op", Op::parse, Op::WORDS);
                 Detector::Threshold {
                     metric: self.name(&fields, "metric").text,
                     value: self.required_number(&fields, "value"),
@@ -417,36 +436,41 @@ impl Reader {
         })
     }
 
-    fn success(&mut self, value: &Value, path: String) -> Option<Success> {
+    fn success(&mut self, value: &Value, place: Place, path: EntryPlace) -> Option<Success> {
         let accepted = ["target", "name", "mode", "statement", "threshold"];
-        let fields = self.fields(value, path, "a success scenario", &accepted)?;
+        let fields = self.fields(value, place, "a success scenario", &accepted)?;
         let target = self.name(&fields, "target");
         let name = self.name(&fields, "name");
-        let mode = self.required_one_of(&fields, "mode", Mode::parse, &words_of(Mode::ALL, Mode::word));
+        let mode = self.required_one_of(&fields, "mode", Mode::parse, Mode::WORDS);
         let statement = self.text(&fields, "statement").text;
         let threshold = self.number(&fields, "threshold");
         // Where the mode was wrong a problem is noted.
         let mode = mode.unwrap_or(Mode::Objective);
-        Some(Success { target, name, mode, statement, threshold, path: fields.path })
+        Some(Success { target, name, mode, statement, threshold, path })
     }
 
     fn graph(&mut self, value: Option<&Value>, path: String) -> Graph {
-        let mut graph =
-            Graph { path: path.clone(), line: 1, nodes: Vec::new(), concurrency: Concurrency::default() };
+        let mut graph = Graph {
+            path: path.clone(),
+            line: 1,
+            nodes: Vec::new(),
+            before: Vec::new(),
+            concurrency: Concurrency::default(),
+        };
         let Some(value) = value.filter(|value| value.data != Data::Null) else { return graph };
         let accepted = ["nodes", "concurrency", "join", "container_image"];
-        let Some(fields) = self.fields(value, path, "the graph", &accepted) else { return graph };
+        let Some(fields) = self.fields(value, Place::of(&path), "the graph", &accepted) else { return graph };
         graph.line = fields.line;
-        let nodes = self.list(&fields, "nodes");
-        graph.nodes = nodes.into_iter().filter_map(|(path, value)| self.node(value, path)).collect();
+        if let Some(value) = fields.get("nodes") {
+            graph.nodes = self.entries(value, &fields.at("nodes").to_string(), Reader::node);
+        }
         if let Some(value) = fields.get("concurrency") {
-            let path = fields.path("concurrency");
-            graph.concurrency = self.concurrency(value, path).unwrap_or_default();
+            graph.concurrency = self.concurrency(value, fields.at("concurrency")).unwrap_or_default();
         }
         graph
     }
 
-    fn node(&mut self, value: &Value, path: String) -> Option<Node> {
+    fn node(&mut self, value: &Value, place: Place, path: EntryPlace) -> Option<Node> {
         let accepted = [
             "id",
             "role",
@@ -461,16 +485,16 @@ impl Reader {
             "isolation",
             "isolated",
         ];
-        let fields = self.fields(value, path, "a node", &accepted)?;
+        let fields = self.fields(value, place, "a node", &accepted)?;
         self.flag(&fields, "isolated", false);
         let id = self.name(&fields, "id");
-        let role = self.required_one_of(&fields, "role", Role::parse, &words_of(Role::ALL, Role::word));
-        let tier = self.one_of(&fields, "tier", Tier::parse, &words_of(Tier::ALL, Tier::word));
+        let role = self.required_one_of(&fields, "role", Role::parse, Role::WORDS);
+        let tier = self.one_of(&fields, "tier", Tier::parse, Tier::WORDS);
         let weight = self.number(&fields, "weight");
         if let (Some(weight), Some(value)) = (weight, fields.get("weight"))
             && weight <= 0.0
         {
-            self.problem(fields.path("weight"), value.line, format!("is {weight}; a weight is above 0"));
+            self.problem(fields.at("weight"), value.line, format!("is {weight}; a weight is above 0"));
         }
         Some(Node {
             id,
@@ -484,13 +508,13 @@ impl Reader {
             skills: self.texts(&fields, "skills").into_iter().map(|word| word.text).collect(),
             stage: self.optional_text(&fields, "stage"),
             weight: weight.filter(|weight| *weight > 0.0).unwrap_or(1.0),
-            path: fields.path,
+            path,
         })
     }
 
-    fn concurrency(&mut self, value: &Value, path: String) -> Option<Concurrency> {
+    fn concurrency(&mut self, value: &Value, place: Place) -> Option<Concurrency> {
         let all = ["mode", "max_parallel", "cap", "min_marginal_gain"];
-        let fields = self.fields(value, path, "`concurrency`", &all)?;
+        let fields = self.fields(value, place, "`concurrency`", &all)?;
         let modes = ["sequential", "fixed", "auto"];
         let pick = |word: &str| modes.iter().copied().find(|mode| *mode == word);
         let mode = self.required_one_of(&fields, "mode", pick, &modes)?;
@@ -501,7 +525,7 @@ impl Reader {
         };
         for name in all.iter().filter(|name| !own.contains(name)) {
             if let Some(value) = fields.get(name) {
-                self.problem(fields.path(name), value.line, format!("says nothing in mode `{mode}`"));
+                self.problem(fields.at(name), value.line, format!("says nothing in mode `{mode}`"));
             }
         }
         let mut count = |key: &str| {
@@ -513,7 +537,7 @@ impl Reader {
             "fixed" => {
                 let max_parallel = count("max_parallel").unwrap_or(1);
                 if fields.get("max_parallel").is_none() {
-                    self.problem(fields.path("max_parallel"), fields.line, "is missing");
+                    self.problem(fields.at("max_parallel"), fields.line, "is missing");
                 }
                 Concurrency::Fixed { max_parallel }
             }
@@ -528,14 +552,10 @@ impl Reader {
 
 /// A section that is read, by its old name, and the path where it stands: the new
 /// place unless only the old one is filled.
-fn section<'a>(root: &'a Value, old: &str) -> (Option<&'a Value>, String) {
+fn section<'a>(root: &'a Value<'a>, old: &str) -> (Option<&'a Value<'a>>, String) {
     let now = MOVED.iter().find(|(name, _)| *name == old).map_or(&[][..], |(_, now)| *now);
     match (filled(root, now), filled(root, &[old])) {
         (None, Some(value)) => (Some(value), old.to_owned()),
         (value, _) => (value, now.join(".")),
     }
-}
-
-fn words_of<T: Copy>(all: &[T], word: impl Fn(T) -> &'static str) -> Vec<&'static str> {
-    all.iter().map(|value| word(*value)).collect()
 }

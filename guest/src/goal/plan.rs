@@ -6,7 +6,6 @@
 
 use super::config::{Concurrency, Config};
 use super::schedule::{Schedule, schedule};
-use std::collections::BTreeMap;
 
 /// The plan of a configuration's graph. Nodes are indices into the graph's nodes.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +33,8 @@ pub struct Edges {
     pub after: Vec<Vec<usize>>,
     /// The nodes, each after all that it waits for.
     pub order: Vec<usize>,
+    /// The place of each node in the order of names.
+    pub rank: Vec<usize>,
     /// Where `order` is cut into waves.
     waves: Vec<Vec<usize>>,
 }
@@ -42,15 +43,12 @@ impl Edges {
     /// Reads the edges of a graph that has no cycle.
     fn new(config: &Config) -> Edges {
         let nodes = &config.graph.nodes;
-        let by_id: BTreeMap<&str, usize> =
-            nodes.iter().enumerate().map(|(i, node)| (node.id.text.as_str(), i)).collect();
         let mut before: Vec<Vec<usize>> = Vec::with_capacity(nodes.len());
         let mut after: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
         let mut last: Vec<Option<usize>> = vec![None; nodes.len()];
-        for (i, node) in nodes.iter().enumerate() {
-            let mut own = Vec::with_capacity(node.depends_on.len());
-            for name in &node.depends_on {
-                let Some(&on) = by_id.get(name.text.as_str()) else { continue };
+        for (i, written) in config.graph.before.iter().enumerate() {
+            let mut own = Vec::with_capacity(written.len());
+            for &on in written {
                 // Whom this node met last: itself when the edge is here already.
                 if last[on].replace(i) != Some(i) {
                     own.push(on);
@@ -59,12 +57,16 @@ impl Edges {
             }
             before.push(own);
         }
+        let mut by_name: Vec<usize> = (0..nodes.len()).collect();
+        by_name.sort_unstable_by(|a, b| nodes[*a].id.text.cmp(&nodes[*b].id.text));
+        let mut rank = vec![0; nodes.len()];
+        by_name.iter().enumerate().for_each(|(at, node)| rank[*node] = at);
         let mut open: Vec<usize> = before.iter().map(Vec::len).collect();
         let mut waves = Vec::new();
         let mut wave: Vec<usize> = (0..nodes.len()).filter(|i| open[*i] == 0).collect();
         let mut order = Vec::with_capacity(nodes.len());
         while !wave.is_empty() {
-            wave.sort_by(|a, b| nodes[*a].id.text.cmp(&nodes[*b].id.text));
+            wave.sort_unstable_by_key(|node| rank[*node]);
             let mut next = Vec::new();
             for &node in &wave {
                 order.push(node);
@@ -77,7 +79,7 @@ impl Edges {
             }
             waves.push(std::mem::replace(&mut wave, next));
         }
-        Edges { before, after, order, waves }
+        Edges { before, after, order, rank, waves }
     }
 }
 
@@ -89,7 +91,7 @@ pub fn plan(config: &Config) -> Plan {
     let edges = Edges::new(config);
     // Not `sum`, which begins at -0.
     let total_cost = weights.iter().fold(0.0, |sum, weight| sum + weight);
-    let (critical_path, critical_path_cost) = critical_path(&edges, &weights, &ids);
+    let (critical_path, critical_path_cost) = critical_path(&edges, &weights);
     let parallel_fraction = if total_cost == 0.0 {
         0.0
     } else {
@@ -117,7 +119,7 @@ pub fn plan(config: &Config) -> Plan {
         concurrency,
         predicted_speedup: speedup(concurrency),
         speedup_ceiling: (parallel_fraction < 1.0).then(|| 1.0 / (1.0 - parallel_fraction)),
-        schedule: schedule(&edges, &weights, &ids, concurrency),
+        schedule: schedule(&edges, &weights, concurrency),
         waves: edges.waves,
         ids,
     }
@@ -125,7 +127,7 @@ pub fn plan(config: &Config) -> Plan {
 
 /// The dearest way through the graph and its cost. Of dependencies that are equally
 /// dear the first one that is written counts, of ends the last one by name.
-fn critical_path(edges: &Edges, weights: &[f64], ids: &[String]) -> (Vec<usize>, f64) {
+fn critical_path(edges: &Edges, weights: &[f64]) -> (Vec<usize>, f64) {
     let mut best = vec![0.0_f64; weights.len()];
     let mut from: Vec<Option<usize>> = vec![None; weights.len()];
     let mut end: Option<usize> = None;
@@ -137,7 +139,7 @@ fn critical_path(edges: &Edges, weights: &[f64], ids: &[String]) -> (Vec<usize>,
         }
         best[node] = weights[node] + from[node].map_or(0.0, |on| best[on]);
         let dearer = |so_far: usize| {
-            best[node] > best[so_far] || (best[node] == best[so_far] && ids[node] > ids[so_far])
+            best[node] > best[so_far] || (best[node] == best[so_far] && edges.rank[node] > edges.rank[so_far])
         };
         if end.is_none_or(dearer) {
             end = Some(node);

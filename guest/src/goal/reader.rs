@@ -1,10 +1,11 @@
 //! Typed access to a tree, gathering every problem on the way instead of stopping
 //! at the first.
 
-use super::problem::{Problem, join};
+use super::problem::{Place, Problem};
 use super::tree::{Data, Entry, Value};
 use crate::arguments::excerpt;
 use crate::text::{is_blank, nearest};
+use std::fmt::Display;
 
 /// A text with the line that it stands on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,93 +25,95 @@ pub struct Reader {
 
 /// A map with the place where it stands.
 pub struct Fields<'a> {
-    pub path: String,
+    pub place: Place<'a>,
     pub line: u32,
-    entries: &'a [Entry],
+    entries: &'a [Entry<'a>],
 }
 
 impl<'a> Fields<'a> {
     /// A map whose fields are not checked yet.
-    pub fn open(path: String, line: u32, entries: &'a [Entry]) -> Fields<'a> {
-        Fields { path, line, entries }
+    pub fn open(place: Place<'a>, line: u32, entries: &'a [Entry<'a>]) -> Fields<'a> {
+        Fields { place, line, entries }
     }
 
     /// The value of a field; a field that is null counts as left out.
-    pub fn get(&self, key: &str) -> Option<&'a Value> {
+    pub fn get(&self, key: &str) -> Option<&'a Value<'a>> {
         let entry = self.entries.iter().find(|entry| entry.key == key)?;
         (entry.value.data != Data::Null).then_some(&entry.value)
     }
 
-    /// The path of a field.
-    pub fn path(&self, key: &str) -> String {
-        join(&self.path, key)
+    /// The place of a field.
+    pub fn at<'b>(&'b self, key: &'b str) -> Place<'b> {
+        self.place.key(key)
     }
 
     /// The names of the fields that say something, in the order of the file.
     pub fn names(&self) -> impl Iterator<Item = &'a str> {
-        self.entries.iter().filter(|entry| !entry.value.is_empty()).map(|entry| entry.key.as_str())
+        self.entries.iter().filter(|entry| !entry.value.is_empty()).map(|entry| &*entry.key)
     }
 }
 
 impl Reader {
     /// Notes a problem.
-    pub fn problem(&mut self, path: impl Into<String>, line: u32, message: impl Into<String>) {
+    pub fn problem(&mut self, place: impl Display, line: u32, message: impl Into<String>) {
         if self.problems.len() < KEPT {
-            self.problems.push(Problem { path: path.into(), line: Some(line), message: message.into() });
+            self.problems.push(Problem {
+                path: place.to_string(),
+                line: Some(line),
+                message: message.into(),
+            });
         }
     }
 
-    fn takes(&mut self, path: String, value: &Value, takes: &str) {
+    fn takes(&mut self, place: Place, value: &Value, takes: &str) {
         let quote = match value.data {
             Data::Bool(_) | Data::Number(_) if takes.starts_with("text") => "; quotes make it text",
             _ => "",
         };
-        self.problem(path, value.line, format!("takes {takes}, not {}{quote}", value.kind()));
+        self.problem(place, value.line, format!("takes {takes}, not {}{quote}", value.kind()));
     }
 
     /// The fields of a map, once each of them is one that `what` has.
     pub fn fields<'a>(
         &mut self,
-        value: &'a Value,
-        path: String,
-        what: &str,
+        value: &'a Value<'a>,
+        place: Place<'a>,
+        what: impl Display,
         accepted: &[&str],
     ) -> Option<Fields<'a>> {
         let Data::Map(entries) = &value.data else {
-            self.takes(path, value, &format!("{what}: a map with {}", accepted.join(", ")));
+            self.takes(place, value, &format!("{what}: a map with {}", accepted.join(", ")));
             return None;
         };
         for entry in entries {
-            if accepted.contains(&entry.key.as_str()) || self.problems.len() >= KEPT {
+            if accepted.contains(&&*entry.key) || self.problems.len() >= KEPT {
                 continue;
             }
             let mut message = format!("is no field of {what}; it takes {}", accepted.join(", "));
             if let Some(near) = nearest(&entry.key, accepted.iter().copied()).first() {
                 message.push_str(&format!(" (`{near}`?)"));
             }
-            self.problem(join(&path, &entry.key), entry.line, message);
+            self.problem(place.key(&entry.key), entry.line, message);
         }
-        Some(Fields { path, line: value.line, entries })
+        Some(Fields { place, line: value.line, entries })
     }
 
-    /// The entries of a list with their paths; none when the field is left out.
-    pub fn list<'a>(&mut self, fields: &Fields<'a>, key: &str) -> Vec<(String, &'a Value)> {
+    /// The entries of a list; none when the field is left out.
+    pub fn list<'a>(&mut self, fields: &Fields<'a>, key: &str) -> &'a [Value<'a>] {
         match fields.get(key) {
-            Some(value) => self.items(value, fields.path(key)),
-            None => Vec::new(),
+            Some(value) => self.items(value, fields.at(key)),
+            None => &[],
         }
     }
 
-    /// The entries of a list with their paths.
-    pub fn items<'a>(&mut self, value: &'a Value, path: String) -> Vec<(String, &'a Value)> {
+    /// The entries of a list.
+    pub fn items<'a>(&mut self, value: &'a Value<'a>, place: Place) -> &'a [Value<'a>] {
         match &value.data {
-            Data::List(items) => {
-                items.iter().enumerate().map(|(i, item)| (format!("{path}[{i}]"), item)).collect()
-            }
-            Data::Null => Vec::new(),
+            Data::List(items) => items,
+            Data::Null => &[],
             _ => {
-                self.takes(path, value, "a list");
-                Vec::new()
+                self.takes(place, value, "a list");
+                &[]
             }
         }
     }
@@ -118,7 +121,7 @@ impl Reader {
     /// A field of text that has to be there.
     pub fn text(&mut self, fields: &Fields, key: &str) -> Word {
         match fields.get(key) {
-            Some(value) => self.word(value, fields.path(key)),
+            Some(value) => self.word(value, fields.at(key)),
             None => {
                 self.missing(fields, key);
                 Word { text: String::new(), line: fields.line }
@@ -129,20 +132,30 @@ impl Reader {
     /// A field of text that may be left out.
     pub fn optional_text(&mut self, fields: &Fields, key: &str) -> Option<String> {
         let value = fields.get(key)?;
-        Some(self.word(value, fields.path(key)).text)
+        Some(self.word(value, fields.at(key)).text)
     }
 
     /// A list of texts.
     pub fn texts(&mut self, fields: &Fields, key: &str) -> Vec<Word> {
-        let items = self.list(fields, key);
-        items.into_iter().map(|(path, value)| self.word(value, path)).collect()
+        self.words(fields, key, Reader::word)
     }
 
-    fn word(&mut self, value: &Value, path: String) -> Word {
+    fn words(
+        &mut self,
+        fields: &Fields,
+        key: &str,
+        read: impl Fn(&mut Reader, &Value, Place) -> Word,
+    ) -> Vec<Word> {
+        let list = fields.at(key);
+        let items = self.list(fields, key).iter().enumerate();
+        items.map(|(i, value)| read(self, value, list.index(i))).collect()
+    }
+
+    fn word(&mut self, value: &Value, place: Place) -> Word {
         match &value.data {
-            Data::Text(text) => Word { text: text.clone(), line: value.line },
+            Data::Text(text) => Word { text: text.clone().into_owned(), line: value.line },
             _ => {
-                self.takes(path, value, "text");
+                self.takes(place, value, "text");
                 Word { text: String::new(), line: value.line }
             }
         }
@@ -151,31 +164,30 @@ impl Reader {
     /// A text that has to be there, one line of it and not blank: a name.
     pub fn name(&mut self, fields: &Fields, key: &str) -> Word {
         match fields.get(key) {
-            Some(value) => self.named(value, fields.path(key)),
+            Some(value) => self.named(value, fields.at(key)),
             None => self.text(fields, key),
         }
     }
 
     /// A list of names.
     pub fn names(&mut self, fields: &Fields, key: &str) -> Vec<Word> {
-        let items = self.list(fields, key);
-        items.into_iter().map(|(path, value)| self.named(value, path)).collect()
+        self.words(fields, key, Reader::named)
     }
 
-    fn named(&mut self, value: &Value, path: String) -> Word {
-        let word = self.word(value, path.clone());
+    fn named(&mut self, value: &Value, place: Place) -> Word {
+        let word = self.word(value, place);
         if matches!(value.data, Data::Text(_)) {
             if is_blank(&word.text) {
-                self.problem(path, value.line, "is empty");
+                self.problem(place, value.line, "is empty");
             } else if word.text.chars().any(char::is_control) {
-                self.problem(path, value.line, "holds a control character");
+                self.problem(place, value.line, "holds a control character");
             }
         }
         word
     }
 
     fn missing(&mut self, fields: &Fields, key: &str) {
-        self.problem(fields.path(key), fields.line, "is missing");
+        self.problem(fields.at(key), fields.line, "is missing");
     }
 
     /// True or false, with what it is when left out.
@@ -184,7 +196,7 @@ impl Reader {
             None => default,
             Some((Data::Bool(flag), _)) => *flag,
             Some((_, value)) => {
-                self.takes(fields.path(key), value, "true or false");
+                self.takes(fields.at(key), value, "true or false");
                 default
             }
         }
@@ -200,9 +212,9 @@ impl Reader {
                     "takes a finite number, not {}",
                     if number.is_nan() { "NaN" } else { "infinity" }
                 );
-                self.problem(fields.path(key), value.line, message);
+                self.problem(fields.at(key), value.line, message);
             }
-            _ => self.takes(fields.path(key), value, "a number"),
+            _ => self.takes(fields.at(key), value, "a number"),
         }
         None
     }
@@ -231,7 +243,7 @@ impl Reader {
             _ => value.kind().to_owned(),
         };
         self.problem(
-            fields.path(key),
+            fields.at(key),
             value.line,
             format!("takes a whole number from {from} to {to}, not {got}"),
         );
@@ -248,7 +260,7 @@ impl Reader {
     ) -> Option<T> {
         let value = fields.get(key)?;
         let Data::Text(text) = &value.data else {
-            self.takes(fields.path(key), value, &format!("one of {}", words.join(", ")));
+            self.takes(fields.at(key), value, &format!("one of {}", words.join(", ")));
             return None;
         };
         let parsed = parse(text);
@@ -257,7 +269,7 @@ impl Reader {
             if let Some(near) = nearest(text, words.iter().copied()).first() {
                 message.push_str(&format!(" (`{near}`?)"));
             }
-            self.problem(fields.path(key), value.line, message);
+            self.problem(fields.at(key), value.line, message);
         }
         parsed
     }
@@ -271,7 +283,7 @@ impl Reader {
         words: &[&str],
     ) -> Option<T> {
         if fields.get(key).is_none() {
-            self.problem(fields.path(key), fields.line, format!("is missing; it takes {}", words.join(", ")));
+            self.problem(fields.at(key), fields.line, format!("is missing; it takes {}", words.join(", ")));
         }
         self.one_of(fields, key, parse, words)
     }

@@ -48,20 +48,15 @@ impl Ord for Amount {
 
 /// Distributes the nodes over the workers. The same graph gives the same schedule:
 /// of equal nodes the first by name, of free workers the first one.
-pub fn schedule(edges: &Edges, weights: &[f64], ids: &[String], workers: usize) -> Schedule {
+pub fn schedule(edges: &Edges, weights: &[f64], workers: usize) -> Schedule {
     // What a node and the dearest way behind it cost.
     let mut behind = vec![0.0_f64; weights.len()];
     for &node in edges.order.iter().rev() {
         let rest = edges.after[node].iter().map(|next| behind[*next]).fold(0.0, f64::max);
         behind[node] = weights[node] + rest;
     }
-    let mut rank = vec![0_usize; ids.len()];
-    let mut by_name: Vec<usize> = (0..ids.len()).collect();
-    by_name.sort_by(|a, b| ids[*a].cmp(&ids[*b]));
-    by_name.iter().enumerate().for_each(|(at, node)| rank[*node] = at);
-
     let mut open: Vec<usize> = edges.before.iter().map(Vec::len).collect();
-    let key = |node: usize| (Amount(behind[node]), Reverse(rank[node]), node);
+    let key = |node: usize| (Amount(behind[node]), Reverse(edges.rank[node]), node);
     let mut ready: BinaryHeap<_> = (0..weights.len()).filter(|node| open[*node] == 0).map(key).collect();
     let mut idle: BTreeSet<usize> = (0..workers).collect();
     let mut running: BinaryHeap<Reverse<(Amount, usize, usize)>> = BinaryHeap::new();

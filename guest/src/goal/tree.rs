@@ -5,7 +5,7 @@
 //! gives the same tree and the same lines. How deep, how many and how large values get is bounded before
 //! they are built, aliases included.
 
-use super::problem::Problem;
+use super::problem::{Place, Problem};
 use crate::arguments::excerpt;
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 use std::borrow::Cow;
@@ -25,31 +25,31 @@ pub const MAX_TEXT: usize = 4 << 20;
 
 /// A value and the line that it begins on, from 1.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Value {
+pub struct Value<'t> {
     pub line: u32,
-    pub data: Data,
+    pub data: Data<'t>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Data {
+pub enum Data<'t> {
     Null,
     Bool(bool),
     Number(f64),
-    Text(String),
-    List(Vec<Value>),
+    Text(Cow<'t, str>),
+    List(Vec<Value<'t>>),
     /// In the order they are written; no key twice.
-    Map(Vec<Entry>),
+    Map(Vec<Entry<'t>>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
-    pub key: String,
+pub struct Entry<'t> {
+    pub key: Cow<'t, str>,
     /// The line of the key.
     pub line: u32,
-    pub value: Value,
+    pub value: Value<'t>,
 }
 
-impl Value {
+impl Value<'_> {
     /// Whether nothing is said: null, or an empty list or map.
     pub fn is_empty(&self) -> bool {
         match &self.data {
@@ -107,7 +107,7 @@ impl Size {
 
 /// Reads a document. What stops the reading is the only problem then; repeated keys
 /// and tags without meaning do not stop it and are all named.
-pub fn read(bytes: &[u8]) -> Result<Value, Vec<Problem>> {
+pub fn read(bytes: &[u8]) -> Result<Value<'_>, Vec<Problem>> {
     if bytes.len() > MAX_BYTES {
         let message = format!("has {} bytes; a configuration has at most {MAX_BYTES}", bytes.len());
         return Err(vec![Problem::whole(message)]);
@@ -138,33 +138,48 @@ fn is_json(text: &str) -> bool {
 }
 
 /// A list or map that is not closed yet.
-struct Open {
+struct Open<'t> {
     line: u32,
     anchor: usize,
-    kind: Kind,
+    kind: Kind<'t>,
 }
 
-enum Kind {
-    List(Vec<Value>),
+enum Kind<'t> {
+    List(Vec<Value<'t>>),
     Map {
-        entries: Vec<Entry>,
-        keys: BTreeSet<String>,
+        entries: Vec<Entry<'t>>,
+        /// The keys of the entries, once there are many.
+        keys: BTreeSet<Cow<'t, str>>,
         /// A key whose value comes next; `None` in it when the key was there before.
-        key: Option<(Option<String>, u32)>,
+        key: Option<(Option<Cow<'t, str>>, u32)>,
     },
 }
 
+/// From how many entries on the keys of a map are looked up and not gone through.
+const MANY: usize = 16;
+
+/// Whether a map has no such key yet; it will have it from now on.
+fn is_new<'t>(entries: &[Entry<'t>], keys: &mut BTreeSet<Cow<'t, str>>, name: Cow<'t, str>) -> bool {
+    if entries.len() < MANY {
+        return entries.iter().all(|entry| entry.key != name);
+    }
+    if keys.is_empty() {
+        keys.extend(entries.iter().map(|entry| entry.key.clone()));
+    }
+    keys.insert(name)
+}
+
 #[derive(Default)]
-struct Builder {
-    open: Vec<Open>,
-    root: Option<Value>,
-    anchors: BTreeMap<usize, (Value, Size)>,
+struct Builder<'t> {
+    open: Vec<Open<'t>>,
+    root: Option<Value<'t>>,
+    anchors: BTreeMap<usize, (Value<'t>, Size)>,
     size: Size,
     problems: Vec<Problem>,
 }
 
-impl Builder {
-    fn run(mut self, text: &str) -> Result<Value, Vec<Problem>> {
+impl<'t> Builder<'t> {
+    fn run(mut self, text: &'t str) -> Result<Value<'t>, Vec<Problem>> {
         // The parser may see the end of the text on a line after the last.
         let lines = u32::try_from(text.lines().count().max(1)).unwrap_or(u32::MAX);
         for event in Parser::new_from_str(text) {
@@ -185,7 +200,7 @@ impl Builder {
 
     /// The same for a text that is known to be JSON, as the events that YAML's parser
     /// would see.
-    fn run_json(mut self, text: &str) -> Result<Value, Vec<Problem>> {
+    fn run_json(mut self, text: &'t str) -> Result<Value<'t>, Vec<Problem>> {
         let bytes = text.as_bytes();
         let (mut at, mut line) = (0, 1);
         while let Some(byte) = bytes.get(at) {
@@ -202,14 +217,21 @@ impl Builder {
                 b'[' => Event::SequenceStart(0, None),
                 b']' => Event::SequenceEnd,
                 b'"' => {
-                    while bytes.get(at).is_some_and(|b| *b != b'"') {
+                    let mut escapes = false;
+                    while let Some(byte) = bytes.get(at).filter(|byte| **byte != b'"') {
                         // What is escaped goes along, so that a quote does not end the text.
-                        at += if bytes.get(at) == Some(&b'\\') { 2 } else { 1 };
+                        let escape = *byte == b'\\';
+                        escapes |= escape;
+                        at += if escape { 2 } else { 1 };
                     }
                     at += 1;
-                    let quoted = text.get(start..at).unwrap_or_default();
-                    let said: String = serde_json::from_str(quoted).unwrap_or_default();
-                    Event::Scalar(Cow::Owned(said), ScalarStyle::DoubleQuoted, 0, None)
+                    let said = if escapes {
+                        let quoted = text.get(start..at).unwrap_or_default();
+                        Cow::Owned(serde_json::from_str(quoted).unwrap_or_default())
+                    } else {
+                        Cow::Borrowed(text.get(start + 1..at - 1).unwrap_or_default())
+                    };
+                    Event::Scalar(said, ScalarStyle::DoubleQuoted, 0, None)
                 }
                 _ => {
                     let ends = |b: &u8| matches!(b, b',' | b']' | b'}' | b' ' | b'\t' | b'\r' | b'\n');
@@ -226,7 +248,7 @@ impl Builder {
         self.end()
     }
 
-    fn end(self) -> Result<Value, Vec<Problem>> {
+    fn end(self) -> Result<Value<'t>, Vec<Problem>> {
         match self.root {
             _ if !self.problems.is_empty() => Err(self.problems),
             Some(root) => Ok(root),
@@ -234,7 +256,7 @@ impl Builder {
         }
     }
 
-    fn take(&mut self, event: Event<'_>, line: u32) -> Result<(), Problem> {
+    fn take(&mut self, event: Event<'t>, line: u32) -> Result<(), Problem> {
         match event {
             Event::DocumentStart(_) if self.root.is_some() => {
                 Err(self.at(line, "a second document begins here; one is read"))
@@ -257,10 +279,10 @@ impl Builder {
             Event::Scalar(text, style, anchor, tag) => {
                 if self.is_key_next() {
                     if anchor > 0 {
-                        let key = Value { line, data: Data::Text(text.to_string()) };
+                        let key = Value { line, data: Data::Text(text.clone()) };
                         self.anchor(anchor, &key, line)?;
                     }
-                    return self.key(text.into_owned(), line);
+                    return self.key(text, line);
                 }
                 self.grow(Size { values: 1, text: text.len() }, line)?;
                 let data = self.scalar(text, style, tag.as_deref(), line);
@@ -293,7 +315,7 @@ impl Builder {
         }
     }
 
-    fn enter(&mut self, open: Open) -> Result<(), Problem> {
+    fn enter(&mut self, open: Open<'t>) -> Result<(), Problem> {
         if self.is_key_next() {
             return Err(self.at(open.line, "a key is text, not a list or map"));
         }
@@ -309,11 +331,11 @@ impl Builder {
         matches!(self.open.last(), Some(Open { kind: Kind::Map { key: None, .. }, .. }))
     }
 
-    fn key(&mut self, name: String, line: u32) -> Result<(), Problem> {
+    fn key(&mut self, name: Cow<'t, str>, line: u32) -> Result<(), Problem> {
         self.grow(Size { values: 1, text: name.len() }, line)?;
         let mut again = None;
-        if let Some(Open { kind: Kind::Map { keys, key, .. }, .. }) = self.open.last_mut() {
-            if keys.insert(name.clone()) {
+        if let Some(Open { kind: Kind::Map { entries, keys, key }, .. }) = self.open.last_mut() {
+            if is_new(entries, keys, name.clone()) {
                 *key = Some((Some(name), line));
             } else {
                 *key = Some((None, line));
@@ -321,18 +343,15 @@ impl Builder {
             }
         }
         if let Some(name) = again {
-            let path = super::problem::join(&self.path(), &name);
-            self.problems.push(Problem {
-                path,
-                line: Some(line),
-                message: "stands here a second time; keep one".to_owned(),
-            });
+            let path = Place::of(&self.path()).key(&name).to_string();
+            let message = "stands here a second time; keep one".to_owned();
+            self.problems.push(Problem { path, line: Some(line), message });
         }
         Ok(())
     }
 
     /// Puts a finished value where it belongs.
-    fn place(&mut self, value: Value) {
+    fn place(&mut self, value: Value<'t>) {
         match self.open.last_mut().map(|open| &mut open.kind) {
             None => self.root = Some(value),
             Some(Kind::List(items)) => items.push(value),
@@ -345,7 +364,7 @@ impl Builder {
     }
 
     /// Keeps a value for the aliases of its anchor.
-    fn anchor(&mut self, anchor: usize, value: &Value, line: u32) -> Result<(), Problem> {
+    fn anchor(&mut self, anchor: usize, value: &Value<'t>, line: u32) -> Result<(), Problem> {
         if anchor > 0 {
             let size = value.size();
             self.grow(size, line)?;
@@ -365,16 +384,16 @@ impl Builder {
         Ok(())
     }
 
-    fn scalar(&mut self, text: Cow<'_, str>, style: ScalarStyle, tag: Option<&Tag>, line: u32) -> Data {
+    fn scalar(&mut self, text: Cow<'t, str>, style: ScalarStyle, tag: Option<&Tag>, line: u32) -> Data<'t> {
         match tag {
-            Some(tag) if tag.is_yaml_core_schema() && tag.suffix == "str" => Data::Text(text.into_owned()),
-            Some(tag) if tag.handle.is_empty() && tag.suffix == "!" => Data::Text(text.into_owned()),
+            Some(tag) if tag.is_yaml_core_schema() && tag.suffix == "str" => Data::Text(text),
+            Some(tag) if tag.handle.is_empty() && tag.suffix == "!" => Data::Text(text),
             Some(tag) if !tag.is_yaml_core_schema() => {
                 self.no_tag(Some(tag), "str", line);
                 Data::Null
             }
             _ if style == ScalarStyle::Plain => plain(text),
-            _ => Data::Text(text.into_owned()),
+            _ => Data::Text(text),
         }
     }
 
@@ -397,7 +416,7 @@ impl Builder {
         for open in &self.open {
             match &open.kind {
                 Kind::List(items) => path.push_str(&format!("[{}]", items.len())),
-                Kind::Map { key: Some((Some(key), _)), .. } => path = super::problem::join(&path, key),
+                Kind::Map { key: Some((Some(key), _)), .. } => path = Place::of(&path).key(key).to_string(),
                 Kind::Map { .. } => {}
             }
         }
@@ -406,14 +425,14 @@ impl Builder {
 }
 
 /// What a plain scalar stands for.
-fn plain(text: Cow<'_, str>) -> Data {
+fn plain(text: Cow<'_, str>) -> Data<'_> {
     match text.as_ref() {
         "" | "~" | "null" | "Null" | "NULL" => Data::Null,
         "true" | "True" | "TRUE" => Data::Bool(true),
         "false" | "False" | "FALSE" => Data::Bool(false),
         other => match number(other) {
             Some(number) => Data::Number(number),
-            None => Data::Text(text.into_owned()),
+            None => Data::Text(text),
         },
     }
 }

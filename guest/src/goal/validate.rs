@@ -4,18 +4,30 @@
 use super::config::{Check, Config, Detector, OVERALL};
 use super::evidence::relative;
 use super::pattern::{MAX_TOGETHER, Pattern};
-use super::problem::Problem;
+use super::problem::{EntryPlace, Problem};
 use super::reader::{Reader, Word};
 use crate::arguments::excerpt;
 use crate::plan::cycles;
 use crate::text::{is_blank, nearest};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Display;
+use std::hash::{BuildHasherDefault, DefaultHasher};
 
 /// How many unknown names get a guess at what was meant.
 const GUESSES: usize = 20;
 
-/// Returns what is wrong, and what works but hardly as it was meant.
-pub fn validate(config: &Config) -> (Vec<Problem>, Vec<Problem>) {
+/// What was found out of a configuration.
+pub struct Findings {
+    /// What is wrong.
+    pub errors: Vec<Problem>,
+    /// What works, but hardly as it was meant.
+    pub warnings: Vec<Problem>,
+    /// What each node waits for, by index, in the order it is written.
+    pub before: Vec<Vec<usize>>,
+}
+
+/// Looks at all that goes beyond the form.
+pub fn validate(config: &Config) -> Findings {
     let mut errors = Reader::default();
     let mut warnings = Reader::default();
     let goals: Vec<_> = config
@@ -25,7 +37,7 @@ pub fn validate(config: &Config) -> (Vec<Problem>, Vec<Problem>) {
         .collect();
     for goal in config.goals.iter().filter(|goal| goal.name.text == OVERALL) {
         errors.problem(
-            format!("{}.name", goal.path),
+            format_args!("{}.name", goal.path),
             goal.name.line,
             format!("is `{OVERALL}`, which stands for the whole loop; name the goal otherwise"),
         );
@@ -37,10 +49,10 @@ pub fn validate(config: &Config) -> (Vec<Problem>, Vec<Problem>) {
         .iter()
         .map(|node| Item { path: &node.path, key: "id", name: &node.id, depends_on: &node.depends_on })
         .collect();
-    graph(&mut errors, "node", &nodes);
+    let before = graph(&mut errors, "node", &nodes);
     if !config.graph.nodes.iter().map(|node| node.weight).sum::<f64>().is_finite() {
         errors.problem(
-            format!("{}.nodes", config.graph.path),
+            format_args!("{}.nodes", config.graph.path),
             config.graph.line,
             "have weights that add up to more than a number holds",
         );
@@ -49,20 +61,20 @@ pub fn validate(config: &Config) -> (Vec<Problem>, Vec<Problem>) {
     let targets = config.targets();
     let mut known = Known::new(&targets);
     for check in &config.checks {
-        known.demand(&mut errors, format!("{}.target", check.path), &check.target);
+        known.demand(&mut errors, format_args!("{}.target", check.path), &check.target);
     }
     for success in &config.success {
-        known.demand(&mut errors, format!("{}.target", success.path), &success.target);
+        known.demand(&mut errors, format_args!("{}.target", success.path), &success.target);
     }
-    let named = config.checks.iter().map(|check| (check.path.as_str(), &check.target, &check.name));
+    let named = config.checks.iter().map(|check| (&check.path, &check.target, &check.name));
     once(&mut errors, "check", named);
-    let named = config.success.iter().map(|success| (success.path.as_str(), &success.target, &success.name));
+    let named = config.success.iter().map(|success| (&success.path, &success.target, &success.name));
     once(&mut errors, "success scenario", named);
     detectors(config, &mut errors, &mut warnings);
 
     for goal in config.goals.iter().filter(|goal| !config.has_blocking(&goal.name.text)) {
         warnings.problem(
-            goal.path.clone(),
+            &goal.path,
             goal.name.line,
             format!("`{}` has no blocking check, so it can never be satisfied", excerpt(&goal.name.text)),
         );
@@ -70,23 +82,25 @@ pub fn validate(config: &Config) -> (Vec<Problem>, Vec<Problem>) {
     for node in &config.graph.nodes {
         for (i, goal) in node.goals.iter().enumerate().filter(|(_, goal)| !known.holds(&goal.text)) {
             let message = format!("`{}` is no goal", excerpt(&goal.text));
-            warnings.problem(format!("{}.goals[{i}]", node.path), goal.line, message);
+            warnings.problem(format_args!("{}.goals[{i}]", node.path), goal.line, message);
         }
     }
-    (errors.problems, warnings.problems)
+    Findings { errors: errors.problems, warnings: warnings.problems, before }
 }
 
 /// A goal or node as far as names and edges go.
 struct Item<'a> {
-    path: &'a str,
+    path: &'a EntryPlace,
     /// The field that names it.
     key: &'static str,
     name: &'a Word,
     depends_on: &'a [Word],
 }
 
-fn graph(errors: &mut Reader, what: &str, items: &[Item]) {
-    let mut by_name: BTreeMap<&str, usize> = BTreeMap::new();
+/// Returns what each item waits for, by index.
+fn graph(errors: &mut Reader, what: &str, items: &[Item]) -> Vec<Vec<usize>> {
+    // Hashed with fixed keys, so that equal configurations take equal ways.
+    let mut by_name: HashMap<&str, usize, BuildHasherDefault<DefaultHasher>> = HashMap::default();
     for (i, item) in items.iter().enumerate() {
         // A blank name was named as a problem already.
         if is_blank(&item.name.text) {
@@ -97,7 +111,7 @@ fn graph(errors: &mut Reader, what: &str, items: &[Item]) {
                 by_name.insert(&item.name.text, i);
             }
             Some(first) => errors.problem(
-                format!("{}.{}", item.path, item.key),
+                format_args!("{}.{}", item.path, item.key),
                 item.name.line,
                 format!(
                     "`{}` is the {what} of line {} already; each {what} has its own {}",
@@ -135,11 +149,12 @@ fn graph(errors: &mut Reader, what: &str, items: &[Item]) {
         let Some(first) = members.first() else { continue };
         let names: Vec<_> = members.iter().chain([first]).map(|item| excerpt(&item.name.text)).collect();
         errors.problem(
-            format!("{}.depends_on", first.path),
+            format_args!("{}.depends_on", first.path),
             first.depends_on.first().map_or(first.name.line, |dependency| dependency.line),
             format!("closes a cycle: {}; take one of these dependencies out", names.join(" → ")),
         );
     }
+    edges
 }
 
 /// Names that exist.
@@ -161,13 +176,13 @@ impl<'a> Known<'a> {
     }
 
     /// Demands that a target exists.
-    fn demand(&mut self, errors: &mut Reader, path: String, target: &Word) {
+    fn demand(&mut self, errors: &mut Reader, path: impl Display, target: &Word) {
         if !is_blank(&target.text) && !self.holds(&target.text) {
             self.unknown(errors, path, target, "target");
         }
     }
 
-    fn unknown(&mut self, errors: &mut Reader, path: String, name: &Word, what: &str) {
+    fn unknown(&mut self, errors: &mut Reader, path: impl Display, name: &Word, what: &str) {
         let mut message = format!("`{}` is no {what} of this configuration", excerpt(&name.text));
         if what == "target" {
             message.push_str(&format!("; a target is a goal's name or `{OVERALL}`"));
@@ -183,7 +198,11 @@ impl<'a> Known<'a> {
 }
 
 /// Demands that no target has two of a name.
-fn once<'a>(errors: &mut Reader, what: &str, named: impl Iterator<Item = (&'a str, &'a Word, &'a Word)>) {
+fn once<'a>(
+    errors: &mut Reader,
+    what: &str,
+    named: impl Iterator<Item = (&'a EntryPlace, &'a Word, &'a Word)>,
+) {
     let mut lines = BTreeMap::new();
     for (path, target, name) in named {
         if is_blank(&name.text) {
@@ -232,7 +251,7 @@ fn detectors(config: &Config, errors: &mut Reader, warnings: &mut Reader) {
             Detector::Judge { .. } => {
                 if let Some(first) = judged.insert(&check.name.text, check.name.line) {
                     warnings.problem(
-                        format!("{}.name", check.path),
+                        format_args!("{}.name", check.path),
                         check.name.line,
                         format!(
                             "names a judge check like line {first} does; a judgment of `{}` counts for both, \

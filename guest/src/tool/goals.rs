@@ -49,13 +49,14 @@ pub fn plan(args: PlanArgs, desk: &mut Desk) -> Done {
 
 /// Reads a configuration below the project root.
 fn read_config(path: &str, desk: &mut Desk) -> Result<Config, Halt> {
-    let bytes =
+    let (bytes, sha256) =
         config_bytes(path, desk)?.map_err(|why| Refusal::ConfigFile { path: path.to_owned(), why })?;
-    Config::read(&bytes).map_err(|rejected| Refusal::Config { path: path.to_owned(), rejected }.into())
+    Config::read(&bytes, &sha256)
+        .map_err(|rejected| Refusal::Config { path: path.to_owned(), rejected }.into())
 }
 
-/// The text of a configuration, or why there is none.
-fn config_bytes(path: &str, desk: &mut Desk) -> Result<Result<Vec<u8>, String>, Halt> {
+/// The text of a configuration and its digest, or why there is none.
+fn config_bytes(path: &str, desk: &mut Desk) -> Result<Result<(Vec<u8>, String), String>, Halt> {
     let path = match evidence::relative(path) {
         Ok(path) => path,
         Err(fault) => return Ok(Err(fault.to_string())),
@@ -63,7 +64,7 @@ fn config_bytes(path: &str, desk: &mut Desk) -> Result<Result<Vec<u8>, String>, 
     let asked = EvidenceFile { workdir: String::new(), path, content: true };
     Ok(match desk.evidence(asked)? {
         tools::FileFact::File(file) => match file.content {
-            Some(bytes) if bytes.len() <= CONFIG_MAX => Ok(bytes),
+            Some(bytes) if bytes.len() <= CONFIG_MAX => Ok((bytes, file.sha256)),
             _ => Err(format!("it has {} bytes and at most {CONFIG_MAX} are read", file.bytes)),
         },
         tools::FileFact::Absent => Err("it does not exist".to_owned()),
@@ -250,7 +251,7 @@ pub fn findings(open: &OpenLoop, desk: &mut Desk) -> Result<Vec<binding::Finding
         return Ok(Vec::new());
     };
     let bound = match config_bytes(&path, desk)? {
-        Ok(bytes) => Bound::read(&bytes),
+        Ok((bytes, sha256)) => Bound::read(&bytes, sha256),
         Err(why) => Bound::Missing(why),
     };
     let run = open.run();

@@ -127,11 +127,12 @@ fn a_loop_ends_only_on_a_ruling_that_still_holds() {
     let under = |other: &str| GoalState { config_sha256: sha256(other.as_bytes()), ..good.clone() };
     let mut edited = there.clone();
     edited.files.insert("f".into(), file("y"));
-    let same = || Bound::read(TEXT.as_bytes());
-    let other = || Bound::read(b"name: other");
-    let broken = || Bound::read(b"nam: x");
+    let bound = |text: &str| Bound::read(text.as_bytes(), sha256(text.as_bytes()));
+    let same = || bound(TEXT);
+    let other = || bound("name: other");
+    let broken = || bound("nam: x");
     let missing = || Bound::Missing("no such file".into());
-    let unguarded = || Bound::read(TEXT.replace("objective", "objective, blocking: false").as_bytes());
+    let unguarded = || bound(&TEXT.replace("objective", "objective, blocking: false"));
     let loose = Pin {
         path: "goals.yaml".into(),
         sha256: match unguarded() {

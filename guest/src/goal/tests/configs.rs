@@ -1,7 +1,7 @@
 //! What loads, and what is said about what does not.
 
-use super::{config, problems};
-use crate::goal::config::{Concurrency, Config, Detector, Op, Role, Tier};
+use super::{config, problems, read};
+use crate::goal::config::{Concurrency, Detector, Op, Role, Tier};
 
 const FULL: &str = include_str!("full.yaml");
 const FLAT: &str = include_str!("flat.yaml");
@@ -49,9 +49,9 @@ fn a_configuration_with_every_field_loads() {
 fn sections_load_from_their_old_places() {
     let config = config(FLAT);
     assert_eq!(config.version.as_deref(), Some("0.1.0"), "what has two dots is no number");
-    assert_eq!(config.goals[0].path, "goals[0]");
-    assert_eq!(config.checks[0].path, "validations[0]");
-    assert_eq!(config.graph.nodes[0].path, "graph.nodes[0]");
+    assert_eq!(config.goals[0].path.to_string(), "goals[0]");
+    assert_eq!(config.checks[0].path.to_string(), "validations[0]");
+    assert_eq!(config.graph.nodes[0].path.to_string(), "graph.nodes[0]");
     assert_eq!(config.warnings, []);
 }
 
@@ -368,7 +368,7 @@ fn a_cycle_names_its_members_and_nothing_downstream() {
 #[test]
 fn many_problems_are_counted() {
     let items = (0..500).map(|i| format!("  - {{name: g{i}}}\n")).collect::<String>();
-    let rejected = Config::read(format!("name: n\ngoals:\n{items}").as_bytes()).unwrap_err();
+    let rejected = read(format!("name: n\ngoals:\n{items}").as_bytes()).unwrap_err();
     assert_eq!((rejected.problems.len(), rejected.more), (100, 400));
     assert!(rejected.to_string().ends_with("… and 400 more"));
 }

@@ -9,16 +9,22 @@ mod vectors;
 
 use super::config::Config;
 use super::evidence::{Evidence, FileFact};
+use super::problem::Rejected;
 use crate::digest::sha256;
+
+/// Reads a configuration as the host hands it over.
+pub(super) fn read(text: &[u8]) -> Result<Config, Rejected> {
+    Config::read(text, &sha256(text))
+}
 
 /// A configuration that has to be right.
 pub(super) fn config(text: &str) -> Config {
-    Config::read(text.as_bytes()).unwrap_or_else(|rejected| panic!("{rejected}\n{text}"))
+    read(text.as_bytes()).unwrap_or_else(|rejected| panic!("{rejected}\n{text}"))
 }
 
 /// The problems of a configuration, one a line.
 pub(super) fn problems(text: &str) -> String {
-    match Config::read(text.as_bytes()) {
+    match read(text.as_bytes()) {
         Ok(_) => String::new(),
         Err(rejected) => rejected.to_string(),
     }

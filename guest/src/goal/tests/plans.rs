@@ -1,6 +1,6 @@
 //! Plans and schedules of any graph.
 
-use super::config;
+use super::{config, read};
 use crate::goal::config::Config;
 use crate::goal::plan::{Plan, plan};
 use proptest::prelude::*;
@@ -153,7 +153,7 @@ fn a_long_chain_needs_little_stack() {
         assert_eq!((plan.concurrency, plan.predicted_speedup, plan.speedup_ceiling), (1, 1.0, Some(1.0)));
         // And one that closes: the whole chain is the cycle.
         let closed = chain(2_000).replacen("depends_on: []", "depends_on: [n1999]", 1);
-        assert!(Config::read(closed.as_bytes()).unwrap_err().to_string().contains("n0 → n1999 → n1998"));
+        assert!(read(closed.as_bytes()).unwrap_err().to_string().contains("n0 → n1999 → n1998"));
     });
     thread.unwrap().join().unwrap();
 }

@@ -1,7 +1,6 @@
 //! The recorded answers of the published implementation.
 
-use super::{config, disk};
-use crate::goal::config::Config;
+use super::{config, disk, read};
 use crate::goal::evidence::Claims;
 use crate::goal::gate::{Options, evaluate};
 use crate::goal::{answer, plan::plan};
@@ -16,7 +15,7 @@ fn plans_and_gates_agree_with_the_recorded_answers() {
         let case: Map<String, Value> = serde_json::from_str(line).unwrap();
         let text = case["config"].as_str().unwrap();
         if case.get("error") == Some(&Value::Bool(true)) {
-            assert!(Config::read(text.as_bytes()).is_err(), "{} is refused", case["case"]);
+            assert!(read(text.as_bytes()).is_err(), "{} is refused", case["case"]);
         } else if case["tool"] == "loopsmith_plan" {
             plan_agrees(&case, text);
         } else {
