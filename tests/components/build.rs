@@ -26,6 +26,7 @@ fn run() -> Result<(), String> {
     for path in [
         "tests/components/build.rs",
         "tests/components/faulty",
+        "tests/components/kanban",
         "host/build",
         "guest/src/panic.rs",
         "wit",
@@ -41,10 +42,14 @@ fn run() -> Result<(), String> {
     if let Some(path) = toolchain.watched() {
         watch(path);
     }
-    for (file, features) in [("faulty.wasm", &[][..]), ("faulty-wasi.wasm", &["wasi"])] {
+    for (file, package, features) in [
+        ("faulty.wasm", "faulty-logic", &[][..]),
+        ("faulty-wasi.wasm", "faulty-logic", &["wasi"]),
+        ("kanban.wasm", "kanban-logic", &[]),
+    ] {
         let module = guest::Guest {
             workspace,
-            package: "faulty-logic",
+            package,
             features,
             target_dir: &guest::target_dir(&out_dir)?.join("guest-build"),
         }
