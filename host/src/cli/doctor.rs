@@ -27,6 +27,14 @@ pub fn doctor(service: &Service, trouble: Option<String>) -> Answer {
 /// The active loops of this project: latches, stale pointers, files that differ.
 fn loops(service: &Service) -> Section {
     let mut section = Section::new("loops");
+    let others = match look_at_any(service, &mut section) {
+        Ok(others) => others,
+        Err(why) => {
+            section.wrong(why, "see the sections above");
+            return section;
+        }
+    };
+    let Some(others) = others else { return section };
     let listed = ask_for_list(service, "loop_list", arguments(json!({ "limit": u32::MAX })), "loops");
     let listed = match listed {
         Ok(listed) => listed,
@@ -38,6 +46,9 @@ fn loops(service: &Service) -> Section {
     section.fact("active", entries(&listed, "loops").count());
     for row in entries(&listed, "loops") {
         let slug = cell(&row["slug"]);
+        if others.contains(&slug) {
+            continue;
+        }
         let root = row["project_root"].as_str();
         match root {
             Some(root) if row["detached"] == true => section.wrong(
@@ -54,6 +65,24 @@ fn loops(service: &Service) -> Section {
         }
     }
     section
+}
+
+/// The slugs here that belong to other logics; `None` where the logic has no tools to
+/// look at loops with, and their files alone were looked at.
+fn look_at_any(service: &Service, section: &mut Section) -> Result<Option<Vec<String>>, String> {
+    let others = service.slugs_of_others().map_err(|refusal| refusal.to_string())?;
+    let offers = |tool| service.offers(tool).map_err(|error| error.to_string());
+    if offers("loop_list")? && offers("loop_recover")? {
+        return Ok(Some(others));
+    }
+    let here = service.loops_here(false).map_err(|refusal| refusal.to_string())?;
+    section.fact("active", here.loops.len());
+    let own = here.loops.iter().filter(|found| Some(found.project_root.as_str()) == service.root());
+    for found in own.filter(|found| !others.contains(&found.slug)) {
+        let state = service.loop_here(&found.slug).map_err(|refusal| refusal.to_string())?;
+        compare(service, &found.slug, &state.loop_.id, section);
+    }
+    Ok(None)
 }
 
 fn examine(service: &Service, slug: &str, answer: &Value, section: &mut Section) {
@@ -79,7 +108,12 @@ fn examine(service: &Service, slug: &str, answer: &Value, section: &mut Section)
             "if no session is at it, look at what it left behind before the step is repeated",
         );
     }
-    match service.differences(&cell(&row["id"])) {
+    compare(service, slug, &cell(&row["id"]), section);
+}
+
+/// Holds a loop's files against the database.
+fn compare(service: &Service, slug: &str, id: &str, section: &mut Section) {
+    match service.differences(id) {
         Ok(Some(found)) => {
             for difference in found {
                 section.wrong(

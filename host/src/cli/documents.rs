@@ -34,6 +34,10 @@ pub fn loop_id(service: &Service, of: &str) -> Result<String, String> {
     match named(service, of)? {
         Named::Id(id) => Ok(id),
         Named::Slug(slug) => {
+            if !service.offers("loop_get").map_err(|error| error.to_string())? {
+                let found = service.loop_here(&slug).map_err(|refusal| refusal.to_string())?;
+                return Ok(found.loop_.id);
+            }
             let answer = ask(service, "loop_get", arguments(json!({ "loopSlug": slug, "limit": 0 })))?;
             Ok(cell(&answer["loop"]["id"]))
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::contract::model::LoopSummary;
+use crate::contract::model::{LoopState, LoopSummary};
 use crate::service::{LoopsOfProject, Service};
 
 use super::answer::Answer;
@@ -12,6 +12,10 @@ use super::tools::{arguments, ask, ask_for_list, entries, with_notes};
 
 /// The loops of the project.
 pub fn list(service: &Service, finished: bool) -> Result<Answer, String> {
+    if !service.offers("loop_list").map_err(|error| error.to_string())? {
+        let here = service.loops_here(finished).map_err(|refusal| refusal.to_string())?;
+        return Ok(plain_list(vec![here], finished));
+    }
     let asked = arguments(json!({ "includeFinished": finished, "limit": u32::MAX }));
     let answer = ask_for_list(service, "loop_list", asked, "loops")?;
     let mut table = Table::new(&[
@@ -43,6 +47,11 @@ pub fn list(service: &Service, finished: bool) -> Result<Answer, String> {
 /// The loops of all projects.
 pub fn list_everywhere(service: &Service, finished: bool) -> Result<Answer, String> {
     let projects = service.loops_of_all_projects(finished).map_err(|refusal| refusal.to_string())?;
+    Ok(plain_list(projects, finished))
+}
+
+/// Loops as any logic's.
+fn plain_list(projects: Vec<LoopsOfProject>, finished: bool) -> Answer {
     let mut table = Table::new(&[
         Column::Text("PROJECT"),
         Column::Whole("SLUG"),
@@ -71,7 +80,7 @@ pub fn list_everywhere(service: &Service, finished: bool) -> Result<Answer, Stri
         }
     }
     let none = if finished { "There is no loop." } else { "There is no active loop." };
-    Ok(Answer::page(json!({ "loops": loops }), Page::default().table(table, none)))
+    Answer::page(json!({ "loops": loops }), Page::default().table(table, none))
 }
 
 fn summary(project_id: &str, project: &str, found: &LoopSummary) -> Value {
@@ -95,7 +104,11 @@ fn summary(project_id: &str, project: &str, found: &LoopSummary) -> Value {
 
 /// One loop whole.
 pub fn show(service: &Service, slug: &str) -> Result<Answer, String> {
-    let answer = ask_for_list(service, "loop_get", arguments(json!({ "loopSlug": slug })), "tasks")?;
+    let answer = if service.offers("loop_get").map_err(|error| error.to_string())? {
+        ask_for_list(service, "loop_get", arguments(json!({ "loopSlug": slug })), "tasks")?
+    } else {
+        plain(&service.loop_here(slug).map_err(|refusal| refusal.to_string())?)
+    };
     let fields = answer["loop"].as_object().into_iter().flatten();
     let fields =
         fields.filter(|(_, value)| !value.is_null()).map(|(name, value)| (name.clone(), cell(value)));
@@ -121,6 +134,41 @@ pub fn show(service: &Service, slug: &str) -> Result<Answer, String> {
         .line("")
         .table(tasks.without_empty(), "It has no tasks yet.");
     Ok(Answer::page(answer, page))
+}
+
+/// A loop as any logic's, in the form of `loop_get`.
+fn plain(state: &LoopState) -> Value {
+    let LoopState { loop_, phases, tasks, .. } = state;
+    let phases = phases.iter().map(|phase| {
+        json!({ "phase": phase.phase, "status": phase.status, "updated_at": timestamp(phase.updated_at) })
+    });
+    let tasks = tasks.iter().map(|task| {
+        json!({
+            "taskid": task.taskid,
+            "status": task.status,
+            "issue": task.issue,
+            "pr": task.pr,
+            "depends_on": task.depends_on,
+            "title": task.title,
+        })
+    });
+    json!({
+        "loop": {
+            "id": loop_.id,
+            "slug": loop_.slug,
+            "title": loop_.title,
+            "goal": loop_.goal,
+            "mode": loop_.mode,
+            "status": loop_.status,
+            "phase": loop_.phase,
+            "project_root": loop_.project_root,
+            "created_at": timestamp(loop_.created_at),
+            "updated_at": timestamp(loop_.updated_at),
+            "finished_at": loop_.finished_at.map(timestamp),
+        },
+        "phases": phases.collect::<Vec<_>>(),
+        "tasks": tasks.collect::<Vec<_>>(),
+    })
 }
 
 /// Drops the history of loops that ended long ago, or shows which ones those are.

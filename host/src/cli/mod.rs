@@ -109,6 +109,8 @@ pub enum Command {
         #[arg(long)]
         finished: bool,
     },
+    /// List the tools of the logic
+    Tools,
     /// Show a loop with its phases and tasks
     Show {
         /// The loop
@@ -281,6 +283,7 @@ pub fn run(command: Command, service: &Service) -> Result<Answer, String> {
         }
         Command::List { all_projects: true, finished } => loops::list_everywhere(service, finished),
         Command::List { all_projects: false, finished } => loops::list(service, finished),
+        Command::Tools => tools::list(service),
         Command::Show { slug } => loops::show(service, &slug),
         Command::Documents { of: Some(of), deleted } => documents::list(service, &of, deleted),
         Command::Documents { of: None, .. } => documents::list_deleted(service),

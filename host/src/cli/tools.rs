@@ -1,12 +1,14 @@
 //! Calling tools as a client would, and putting together what they answer in parts.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::cancel::Cancel;
+use crate::contract::tools;
 use crate::mcp::{Backend, Reply};
 use crate::service::Service;
 
-use super::page::Page;
+use super::answer::Answer;
+use super::page::{Column, Page, Table};
 
 /// Arguments of a call, those that are null left out.
 pub fn arguments(all: Value) -> Map<String, Value> {
@@ -27,9 +29,51 @@ pub fn ask(service: &Service, tool: &str, arguments: Map<String, Value>) -> Resu
             serde_json::from_str(&answer).map_err(|e| format!("{tool} answered with no JSON: {e}"))
         }
         Reply::Refused(why) => Err(why),
-        Reply::UnknownTool => Err(format!("this logic has no tool {tool}")),
+        Reply::UnknownTool => Err(format!(
+            "{} has no tool {tool}, which this command asks; `tools` lists those it has",
+            service.logic_name()
+        )),
         Reply::Cancelled => Err(format!("{tool} was cancelled")),
     }
+}
+
+/// The tools of the logic.
+pub fn list(service: &Service) -> Result<Answer, String> {
+    let tools = service.published_tools().map_err(|error| error.to_string())?;
+    let mut table = Table::new(&[
+        Column::Whole("TOOL"),
+        Column::Whole("LIST"),
+        Column::Whole("CHANGES"),
+        Column::Text("TITLE"),
+    ]);
+    let mut rows = Vec::new();
+    for tool in tools {
+        let profile = match tool.profile {
+            tools::Profile::Core => "core",
+            tools::Profile::Standard => "standard",
+            tools::Profile::All => "all",
+        };
+        let changes = if tool.read_only {
+            "nothing"
+        } else if tool.destructive {
+            "takes away"
+        } else {
+            "adds"
+        };
+        table.row([tool.name.clone(), profile.to_owned(), changes.to_owned(), tool.title.clone()]);
+        rows.push(json!({
+            "name": tool.name,
+            "title": tool.title,
+            "description": tool.description,
+            "profile": profile,
+            "read_only": tool.read_only,
+            "destructive": tool.destructive,
+            "idempotent": tool.idempotent,
+        }));
+    }
+    let logic = service.logic_name();
+    let page = Page::default().table(table, &format!("{logic} has no tools."));
+    Ok(Answer::page(json!({ "logic": logic, "tools": rows }), page))
 }
 
 fn more(answer: &Value) -> u64 {

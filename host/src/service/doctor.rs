@@ -12,13 +12,13 @@ use crate::contract::tools::{ProjectEvidence, RootKind, RootSource};
 use crate::contract::views::{Content, DocumentView, View};
 use crate::mirror::{self, Difference, Source};
 use crate::repo::{FLAG, VARIABLE};
-use crate::store::{self, Looked, OVERRIDE, Store, StoreError};
+use crate::store::{self, Looked, OVERRIDE, Store, StoreError, Writer};
 
 use super::failure::Failure;
 use super::people::Refusal;
 use super::project::{Resolution, Site};
 use super::source::Rendered;
-use super::{Service, VERSION, lock};
+use super::{Service, VERSION, lock, loops};
 
 /// One part of what was looked at.
 #[derive(Debug)]
@@ -74,10 +74,12 @@ impl Service {
         let folder = self.state_dir.as_deref();
         let mut looked = None;
         if let Ok(folder) = folder {
-            looked = look(folder, &mut database);
-        }
-        if let Some(store) = &mut looked {
-            check(store, &mut database);
+            // A logic without a name is told of as the program's.
+            let writer = self.writer().unwrap_or_default();
+            looked = look(folder, &writer, &mut database);
+            if let Some(store) = &mut looked {
+                check(store, &writer, &mut database);
+            }
         }
         let project = self.project_section(looked.as_mut());
         let sections = vec![self.program(), paths(folder), database, project];
@@ -89,8 +91,8 @@ impl Service {
     fn program(&self) -> Section {
         let mut section = Section::new("program");
         section.fact("version", VERSION);
-        match self.logic.identity() {
-            Ok(logic) => section.fact("logic", format!("{} {}", logic.name, logic.version)),
+        match self.writer() {
+            Ok(logic) => section.fact("logic", logic.to_string()),
             Err(error) => {
                 section.wrong(
                     format!("the logic does not say who it is: {error}"),
@@ -232,9 +234,9 @@ fn paths(folder: Result<&Path, &StoreError>) -> Section {
 }
 
 /// Opens the database to be looked at, and says how it stands where that fails.
-fn look(folder: &Path, section: &mut Section) -> Option<Store> {
+fn look(folder: &Path, writer: &Writer, section: &mut Section) -> Option<Store> {
     section.fact("supported_schema_version", Store::supported_version());
-    match Store::look(folder) {
+    match Store::look(folder, writer.clone()) {
         Ok(Looked::Store(store)) => return Some(*store),
         Ok(Looked::Nothing) => {
             section.note("there is no database yet", "the first call that needs it makes it");
@@ -256,7 +258,7 @@ fn look(folder: &Path, section: &mut Section) -> Option<Store> {
     None
 }
 
-fn check(store: &mut Store, section: &mut Section) {
+fn check(store: &mut Store, writer: &Writer, section: &mut Section) {
     section.fact("journal_mode", store.journal_mode());
     let size = store.size();
     section.fact("bytes", size.database);
@@ -268,6 +270,14 @@ fn check(store: &mut Store, section: &mut Section) {
             format!("the database can be read and not written: {why}"),
             "make it and its folder writable; until then each change is refused",
         );
+    }
+    match store.read().and_then(|tx| tx.other_logics()) {
+        Ok(others) => {
+            if let Some(said) = loops::of_others(&others, writer) {
+                section.note(said, "start the server with that logic to change them");
+            }
+        }
+        Err(error) => section.wrong(error.to_string(), "restore the database from a backup"),
     }
     let found =
         store.read().and_then(|tx| Ok((tx.schema_version()?, tx.row_counts()?, tx.integrity_check()?)));

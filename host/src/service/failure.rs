@@ -49,6 +49,14 @@ pub enum Failure {
         /// The rounds it had.
         rounds: usize,
     },
+    /// The logic has no name that its loops could be known by.
+    #[error(
+        "the logic's name cannot be {name:?}: up to 100 bytes that are not blank; nothing was changed, and this is a defect of the logic"
+    )]
+    Nameless {
+        /// What it says it is called.
+        name: String,
+    },
     /// A tool that is published as reading wanted to write.
     #[error(
         "{tool} is published as reading and wanted to write; nothing was changed, and this is a defect of the logic"

@@ -16,6 +16,7 @@
 mod doctor;
 mod failure;
 mod follow_up;
+mod loops;
 mod outside;
 mod people;
 mod project;
@@ -34,7 +35,7 @@ use crate::logic::{Logic, LogicError};
 use crate::mcp::{self, Reply};
 use crate::mirror;
 use crate::repo::{FLAG, ProjectRoot, RootError, VARIABLE};
-use crate::store::{Store, StoreError, Tx};
+use crate::store::{Store, StoreError, Tx, Writer};
 
 pub use doctor::{Finding, Section};
 pub use failure::Failure;
@@ -52,6 +53,9 @@ const ROUNDS: usize = 8;
 
 /// How often a call may start over for facts from outside the database.
 const STARTS: usize = 8;
+
+/// The longest name of a logic, in bytes.
+const NAME_MAX: usize = 100;
 
 /// What a service works on.
 pub struct Parts {
@@ -77,6 +81,8 @@ pub struct Service {
     state_dir: Result<PathBuf, StoreError>,
     seams: Seams,
     scripts: Scripts,
+    /// Who the logic is, asked for once.
+    identity: OnceLock<tools::Identity>,
     catalogue: Mutex<Option<Vec<tools::Tool>>>,
     /// Opened by the first call that needs it, and again after a failure.
     store: Mutex<Option<Store>>,
@@ -104,8 +110,27 @@ impl Service {
     /// Puts the parts together.
     pub fn new(parts: Parts) -> Service {
         let Parts { logic, root, state_dir, seams, scripts } = parts;
-        let (catalogue, store, site) = Default::default();
-        Service { logic, root, state_dir, seams, scripts, catalogue, store, site }
+        let (identity, catalogue, store, site) = Default::default();
+        Service { logic, root, state_dir, seams, scripts, identity, catalogue, store, site }
+    }
+
+    /// Returns who the logic is, asked for once.
+    fn logic_identity(&self) -> Result<&tools::Identity, LogicError> {
+        if let Some(known) = self.identity.get() {
+            return Ok(known);
+        }
+        let identity = self.logic.identity()?;
+        Ok(self.identity.get_or_init(|| identity))
+    }
+
+    /// Returns the logic as the one whose loops the database keeps.
+    fn writer(&self) -> Result<Writer, Failure> {
+        let tools::Identity { name, version, .. } = self.logic_identity()?;
+        if name.trim() != name || name.is_empty() || name.len() > NAME_MAX || name.contains(char::is_control)
+        {
+            return Err(Failure::Nameless { name: name.chars().take(NAME_MAX).collect() });
+        }
+        Ok(Writer { name: name.clone(), version: version.clone() })
     }
 
     /// Returns the logic's catalogue, asked for once.
@@ -138,7 +163,15 @@ impl Service {
         let mut guard = lock(&self.store);
         let store = match &mut *guard {
             Some(store) => store,
-            closed => closed.insert(Store::open(state_dir)?),
+            closed => {
+                let writer = self.writer()?;
+                let mut store = Store::open_for(state_dir, writer.clone())?;
+                let others = store.read()?.other_logics()?;
+                if let Some(said) = loops::of_others(&others, &writer) {
+                    tracing::warn!("{}: {said}", store.path().display());
+                }
+                closed.insert(store)
+            }
         };
         run(store)
     }
@@ -233,7 +266,8 @@ impl Service {
             return Err(Failure::ReaderWrites { tool: call.tool.clone() });
         }
         if outcome.writes.is_empty() {
-            return Ok(());
+            // Nothing is stored, but the loop's folder may be written to.
+            return check_folders(outcome, &tx);
         }
         if cancel.is_cancelled() {
             return Err(Failure::Logic(LogicError::Cancelled));
@@ -324,6 +358,19 @@ impl Ids<'_> {
     }
 }
 
+/// Refuses to bring files to the folder of another logic's loop.
+fn check_folders(outcome: &Outcome, tx: &Tx<'_>) -> Result<(), Failure> {
+    if let Some(views) = &outcome.views {
+        tx.check_own_loop(&views.loop_id)?;
+    }
+    match &outcome.follow_up {
+        Some(tools::FollowUp::Materialize(id)) => tx.check_own_loop(id)?,
+        Some(tools::FollowUp::RestoreFiles(restore)) => tx.check_own_loop(&restore.loop_id)?,
+        Some(tools::FollowUp::MeasureArchive(_) | tools::FollowUp::Vacuum) | None => {}
+    }
+    Ok(())
+}
+
 /// The folder that a query is about.
 fn folder_of(
     query: &tools::Query,
@@ -362,8 +409,8 @@ fn tell(reply: String, fields: serde_json::Map<String, serde_json::Value>) -> St
 
 impl mcp::Backend for Service {
     fn identity(&self) -> mcp::Identity {
-        let instructions = match self.logic.identity() {
-            Ok(identity) => identity.instructions,
+        let instructions = match self.logic_identity() {
+            Ok(identity) => identity.instructions.clone(),
             Err(error) => {
                 tracing::error!(%error, "the logic does not say who it is");
                 String::new()

@@ -38,6 +38,12 @@ pub enum Refusal {
         /// What was asked for.
         named: String,
     },
+    /// No loop of that slug.
+    #[error("this project root has no loop {slug}; `list` shows those it has")]
+    UnknownSlug {
+        /// What was asked for.
+        slug: String,
+    },
     /// Several of that name or beginning.
     #[error("{named} can be any of several projects: {}; name one by its id", .ids.join(", "))]
     SeveralProjects {

@@ -6,8 +6,8 @@ use rusqlite::Connection;
 
 use super::archive::{self, Held};
 use super::error::{Failure, StoreError};
-use super::load::loop_key;
 use super::record::{Binder, Record, parameters};
+use super::writer::{self, Writer, own_loop_key};
 use super::{document, run};
 use crate::contract::{model, tools};
 
@@ -16,13 +16,22 @@ const IDENTITY: [&str; 4] = ["id", "slug", "project_id", "project_root"];
 
 /// Applies the writes in order; the first that fails ends it.
 ///
-/// `held` has the files that the archives among them take in.
-pub(super) fn apply(db: &Connection, writes: &[tools::Write], held: &Held) -> Result<(), Failure> {
-    let mut keys = Keys { db, last: None };
+/// `held` has the files that the archives among them take in. Each write is of a loop
+/// that `writer` wrote, or of none.
+pub(super) fn apply(
+    db: &Connection,
+    writer: &Writer,
+    writes: &[tools::Write],
+    held: &Held,
+) -> Result<(), Failure> {
+    let mut keys = Keys { db, writer, last: None };
     for write in writes {
         match write {
-            tools::Write::CreateLoop(the_loop) => create_loop(db, the_loop)?,
-            tools::Write::PutLoop(the_loop) => put_loop(db, the_loop)?,
+            tools::Write::CreateLoop(the_loop) => create_loop(db, writer, the_loop)?,
+            tools::Write::PutLoop(the_loop) => {
+                keys.of(&the_loop.id)?;
+                put_loop(db, the_loop)?;
+            }
             tools::Write::PutPhase((id, phase)) => put_phase(db, keys.of(id)?, phase)?,
             tools::Write::PutTask((id, task)) => {
                 static SQL: LazyLock<String> = LazyLock::new(replace::<model::Task>);
@@ -48,19 +57,37 @@ pub(super) fn apply(db: &Connection, writes: &[tools::Write], held: &Held) -> Re
                 document::put(db, id, document)?;
             }
             tools::Write::ArchiveLoop(archiving) => {
+                keys.of(&archiving.loop_id)?;
                 archive::keep(db, archiving, held)?;
                 keys.last = None;
             }
-            tools::Write::RestoreArchive(restoring) => archive::restore(db, restoring)?,
-            tools::Write::DeleteArchive(id) => archive::delete(db, id)?,
+            tools::Write::RestoreArchive(restoring) => {
+                writer::check_archive(db, writer, &restoring.archive_id)?;
+                archive::restore(db, restoring)?;
+            }
+            tools::Write::DeleteArchive(id) => {
+                writer::check_archive(db, writer, id)?;
+                archive::delete(db, id)?;
+            }
             tools::Write::DeleteLoop((id, purge)) => {
+                keys.of(id)?;
                 delete_loop(db, id, *purge)?;
                 keys.last = None;
             }
-            tools::Write::PutGoalState((of, state)) => run::put_goal_state(db, of, state)?,
-            tools::Write::AppendLedger((of, entry)) => run::append_ledger(db, of, entry)?,
-            tools::Write::AppendEpisode((of, episode)) => run::append_episode(db, of, episode)?,
+            tools::Write::PutGoalState((of, state)) => {
+                keys.of_run(of)?;
+                run::put_goal_state(db, of, state)?;
+            }
+            tools::Write::AppendLedger((of, entry)) => {
+                keys.of_run(of)?;
+                run::append_ledger(db, of, entry)?;
+            }
+            tools::Write::AppendEpisode((of, episode)) => {
+                keys.of_run(of)?;
+                run::append_episode(db, of, episode)?;
+            }
             tools::Write::PutScratchpad((of, key, value, at)) => {
+                keys.of_run(of)?;
                 run::put_scratchpad(db, of, key, value.as_deref(), *at)?;
             }
             tools::Write::DropHistory((id, at)) => drop_history(db, keys.of(id)?, *at)?,
@@ -72,6 +99,7 @@ pub(super) fn apply(db: &Connection, writes: &[tools::Write], held: &Held) -> Re
 /// The keys of the loops that one list of writes is about, which mostly is one.
 struct Keys<'a> {
     db: &'a Connection,
+    writer: &'a Writer,
     last: Option<(&'a str, i64)>,
 }
 
@@ -82,9 +110,14 @@ impl<'a> Keys<'a> {
         {
             return Ok(key);
         }
-        let key = loop_key(self.db, id)?;
+        let key = own_loop_key(self.db, self.writer, id)?;
         self.last = Some((id, key));
         Ok(key)
+    }
+
+    /// Checks the loop that a run belongs to, where it belongs to one.
+    fn of_run(&mut self, run: &'a tools::Run) -> Result<(), Failure> {
+        run.loop_id.as_ref().map_or(Ok(()), |id| self.of(id).map(|_| ()))
     }
 }
 
@@ -110,9 +143,15 @@ fn write_loop(db: &Connection, sql: &str, the_loop: &model::Loop) -> Result<usiz
     Ok(statement.raw_execute()?)
 }
 
-fn create_loop(db: &Connection, the_loop: &model::Loop) -> Result<(), Failure> {
-    static SQL: LazyLock<String> = LazyLock::new(|| model::Loop::sql().insert());
-    write_loop(db, &SQL, the_loop).map_err(|error| loop_refused(error, the_loop))?;
+fn create_loop(db: &Connection, writer: &Writer, the_loop: &model::Loop) -> Result<(), Failure> {
+    static SQL: LazyLock<String> =
+        LazyLock::new(|| model::Loop::sql().insert_with(&["logic", "logic_version"]));
+    let mut statement = db.prepare_cached(&SQL)?;
+    Binder::bind(&mut statement, 1, the_loop)?;
+    let after = model::Loop::sql().names.len() + 1;
+    statement.raw_bind_parameter(after, &writer.name)?;
+    statement.raw_bind_parameter(after + 1, &writer.version)?;
+    statement.raw_execute().map_err(|error| loop_refused(error.into(), the_loop))?;
     Ok(())
 }
 

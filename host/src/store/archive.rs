@@ -345,9 +345,9 @@ fn insert(
     }
     let stored = i64::try_from(gzip.len()).unwrap_or(i64::MAX);
     db.prepare_cached(
-        "INSERT INTO loop_archive (id, loop_id, slug, title, goal, status, project_id, project_root, \
+        "INSERT INTO loop_archive (id, loop_id, slug, title, goal, status, project_id, project_root, logic, \
          archived_at, files, bytes, stored_bytes, skipped, snapshot_bytes, snapshot_sha256, snapshot) \
-         SELECT ?1, id, slug, title, goal, status, project_id, project_root, ?3, 0, 0, ?4, ?5, ?6, ?7, ?8 \
+         SELECT ?1, id, slug, title, goal, status, project_id, project_root, logic, ?3, 0, 0, ?4, ?5, ?6, ?7, ?8 \
          FROM loop WHERE id = ?2",
     )?
     .execute(params![id, loop_id, at, stored, write_skipped(skipped), number(bytes)?, sha256, gzip])

@@ -9,6 +9,7 @@ use thiserror::Error;
 use super::archive::NameFault;
 use super::blob::BlobFault;
 use super::location::OVERRIDE;
+use super::writer::Writer;
 
 /// A failure of the store.
 ///
@@ -143,6 +144,18 @@ pub enum StoreError {
     UnknownLoop {
         /// The id.
         id: String,
+    },
+    /// Another logic wrote the loop.
+    #[error(
+        "{what} was written by the logic {wrote} and can only be read by {runs}; nothing was changed, start the server with that logic (--logic; without it the built-in one runs), or take another slug or state folder"
+    )]
+    OtherLogic {
+        /// The loop, or its archive.
+        what: String,
+        /// The logic that wrote it.
+        wrote: Writer,
+        /// The logic that wanted to change it.
+        runs: Writer,
     },
     /// No project has this id.
     #[error("no project with the id {id}; nothing was changed")]

@@ -10,9 +10,10 @@ use super::record::{Part, Reader, Record, mark_columns};
 use super::{archive, document, run};
 use crate::contract::{model, tools};
 
-/// `None` for a query that the database does not answer.
+/// What `logic` asks; `None` for a query that the database does not answer.
 pub(super) fn answer(
     db: &Connection,
+    logic: &str,
     project_id: &str,
     root: &str,
     query: &tools::Query,
@@ -35,7 +36,7 @@ pub(super) fn answer(
         Query::ArchivedLoop(id) => Answer::ArchivedLoop(archive::the_loop(db, id)?),
         Query::ArchivedContent((id, path)) => Answer::ArchivedContent(archive::content(db, id, path)?),
         Query::SlugHolder((root, slug)) => Answer::SlugHolder(slug_holder(db, root, slug)?),
-        Query::Prunable(before) => Answer::Prunable(prunable(db, *before)?),
+        Query::Prunable(before) => Answer::Prunable(prunable(db, logic, *before)?),
         Query::GoalStates(of) => Answer::GoalStates(run::goal_states(db, of)?),
         Query::Ledger(part) => Answer::Ledger(run::ledger(db, part)?),
         Query::Episodes(part) => Answer::Episodes(run::episodes(db, part)?),
@@ -99,14 +100,14 @@ fn slug_holder(db: &Connection, root: &str, slug: &str) -> Result<Option<model::
     first(db, sql, [root, slug], |row| Ok(row.get(0)?))
 }
 
-/// Loops that ended before `before` and have history, oldest end first.
-fn prunable(db: &Connection, before: i64) -> Result<Vec<tools::PruneCandidate>, Failure> {
+/// Loops of `logic` that ended before `before` and have history, oldest end first.
+fn prunable(db: &Connection, logic: &str, before: i64) -> Result<Vec<tools::PruneCandidate>, Failure> {
     let sql = "SELECT id, slug, project_root, finished_at, \
                (SELECT count(*) FROM event WHERE event.loop_key = loop.loop_key) AS events, \
                (SELECT count(*) FROM step WHERE step.loop_key = loop.loop_key) AS steps \
-               FROM loop WHERE finished_at < ?1 AND events + steps > 0 \
+               FROM loop WHERE finished_at < ?1 AND logic = ?2 AND events + steps > 0 \
                ORDER BY finished_at, loop_key";
-    all(db, sql, [before], |row| {
+    all(db, sql, (before, logic), |row| {
         Ok(tools::PruneCandidate {
             id: row.get(0)?,
             slug: row.get(1)?,

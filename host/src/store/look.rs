@@ -4,11 +4,12 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::check::{State, beside, main_file, orphaned_log};
 use super::error::StoreError;
 use super::open::{Access, FileId, Options, gone, is_empty, is_link, kind, to_read, trouble, unwritable};
-use super::{FILE, Store};
+use super::{FILE, Store, Writer};
 
 /// What there is to look at.
 pub enum Looked {
@@ -24,7 +25,7 @@ pub enum Looked {
 }
 
 impl Store {
-    /// Opens the database in the state folder `dir` to look at it.
+    /// Opens the database in the state folder `dir` to look at it, as `writer` would see it.
     ///
     /// No folder and no database is made, nothing is migrated, access and journal mode
     /// stay as they are. A log that another process left may get an index beside it, as
@@ -33,8 +34,8 @@ impl Store {
     ///
     /// # Errors
     /// As for [`Store::open`].
-    pub fn look(dir: &Path) -> Result<Looked, StoreError> {
-        look(dir, Options { looks: true, ..Options::default() })
+    pub fn look(dir: &Path, writer: Writer) -> Result<Looked, StoreError> {
+        look(dir, Options { looks: true, writer: Arc::new(writer), ..Options::default() })
     }
 
     /// Returns why the database could not be written either, if so.

@@ -29,9 +29,11 @@ mod snapshot;
 mod tests;
 mod transfer;
 mod upkeep;
+mod writer;
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rusqlite::Connection;
 
@@ -46,6 +48,7 @@ pub use look::{Looked, sqlite_version};
 pub use project::{Common, Duplicates, KnownRoot, Merged, ProjectEdit, ProjectRow, ProjectSummary, RootRow};
 pub use transfer::{Renamed, Selection, Transferred};
 pub use upkeep::{Latched, Pointed, Size, Vacuumed};
+pub use writer::{OtherLogic, OthersLoop, Writer};
 
 use crate::contract::{model, tools};
 use error::Failure;
@@ -66,7 +69,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the database in the state folder `dir`; makes and migrates it as needed.
+    /// Opens the database in the state folder `dir` for the changes of `writer`; makes
+    /// and migrates it as needed.
     ///
     /// Any number of processes may do this at once. A database that cannot be written
     /// is opened for reading, as far as SQLite can read it.
@@ -74,6 +78,14 @@ impl Store {
     /// # Errors
     /// Whatever stands in the way, by path; a file that is not ours, or newer, is left
     /// as it was.
+    pub fn open_for(dir: &Path, writer: Writer) -> Result<Store, StoreError> {
+        Store::open_with(dir, Options { writer: Arc::new(writer), ..Options::default() })
+    }
+
+    /// Opens the database for the built-in logic; see [`Store::open_for`].
+    ///
+    /// # Errors
+    /// As there.
     pub fn open(dir: &Path) -> Result<Store, StoreError> {
         Store::open_with(dir, Options::default())
     }
@@ -142,6 +154,7 @@ impl Store {
 pub struct Tx<'a> {
     db: &'a Connection,
     path: &'a Path,
+    writer: &'a Writer,
     writes: bool,
     /// Set when writes failed half-way, so that the first half cannot be committed.
     failed: Cell<bool>,
@@ -149,7 +162,8 @@ pub struct Tx<'a> {
 
 impl<'a> Tx<'a> {
     fn begin(store: &'a Store, sql: &str, writes: bool) -> Result<Tx<'a>, StoreError> {
-        let tx = Tx { db: &store.db, path: &store.path, writes, failed: Cell::new(false) };
+        let writer = &store.options.writer;
+        let tx = Tx { db: &store.db, path: &store.path, writer, writes, failed: Cell::new(false) };
         tx.run(sql)?;
         Ok(tx)
     }
@@ -188,14 +202,14 @@ impl<'a> Tx<'a> {
         root: &str,
         query: &tools::Query,
     ) -> Result<Option<tools::Answer>, StoreError> {
-        self.at(load::answer(self.db, project_id, root, query))
+        self.at(load::answer(self.db, &self.writer.name, project_id, root, query))
     }
 
     /// Applies the writes in order, none of which archives files.
     ///
     /// # Errors
-    /// The first write that fails, by what it is about. The transaction can then only be
-    /// rolled back.
+    /// The first write that fails, by what it is about; a loop of another logic is one
+    /// reason ([`StoreError::OtherLogic`]). The transaction can then only be rolled back.
     pub fn apply(&self, writes: &[tools::Write]) -> Result<(), StoreError> {
         self.apply_with(writes, &Held::new())
     }
@@ -208,7 +222,7 @@ impl<'a> Tx<'a> {
         if writes.is_empty() {
             return Ok(());
         }
-        self.change(|| apply::apply(self.db, writes, held))
+        self.change(|| apply::apply(self.db, self.writer, writes, held))
     }
 
     /// Returns the loop that the project `project_id` has as `slug` in `root`.

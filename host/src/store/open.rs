@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
@@ -13,7 +13,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::check::{State, beside, judge, main_file, orphaned_log};
 use super::error::{Failure, StoreError};
-use super::{FILE, Store, migrate};
+use super::{FILE, Store, Writer, migrate};
 
 /// Every statement of the store stays prepared.
 const STATEMENTS: usize = 64;
@@ -31,12 +31,15 @@ pub(super) struct Options {
     pub vfs: Option<&'static str>,
     /// Opened to be looked at, and never anew for anything else.
     pub looks: bool,
+    /// Whose changes are stored.
+    pub writer: Arc<Writer>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let busy_timeout = Duration::from_millis(5000);
-        Options { busy_timeout, migrations: migrate::MIGRATIONS, vfs: None, looks: false }
+        let writer = Arc::default();
+        Options { busy_timeout, migrations: migrate::MIGRATIONS, vfs: None, looks: false, writer }
     }
 }
 

@@ -363,10 +363,10 @@ impl Sql {
         format!("{insert} INTO {} (loop_key, {}) VALUES (?1, {values})", self.table, self.columns)
     }
 
-    /// The insertion of the record by itself.
-    pub(super) fn insert(&self) -> String {
-        let values = parameters(1, self.names.len());
-        format!("INSERT INTO {} ({}) VALUES ({values})", self.table, self.columns)
+    /// The insertion of the record by itself, and of further columns after its own.
+    pub(super) fn insert_with(&self, further: &[&str]) -> String {
+        let values = parameters(1, self.names.len() + further.len());
+        format!("INSERT INTO {} ({}, {}) VALUES ({values})", self.table, self.columns, further.join(", "))
     }
 
     /// The assignments of an `UPDATE`, without the columns in `except`.

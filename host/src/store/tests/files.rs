@@ -76,7 +76,7 @@ fn other_files_are_refused_and_left_alone() {
         (
             "newer",
             |path| ours(path, "PRAGMA user_version = 99; CREATE TABLE more (x)", false),
-            &["schema version 99", "newer than the 3 ", "run the newer program"],
+            &["schema version 99", "newer than the 4 ", "run the newer program"],
         ),
         (
             "newer in its log",
@@ -184,7 +184,7 @@ fn a_new_database_is_marked_and_durable() {
         |name: &str| store.db.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0)).unwrap();
     assert_eq!(store.journal_mode(), "wal");
     assert_eq!(pragma("application_id"), i64::from(APPLICATION_ID));
-    assert_eq!(pragma("user_version"), 3);
+    assert_eq!(pragma("user_version"), 4);
     assert_eq!(pragma("synchronous"), 2);
     assert_eq!(pragma("foreign_keys"), 1);
     assert_eq!(pragma("busy_timeout"), 5000);

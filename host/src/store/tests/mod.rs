@@ -11,6 +11,7 @@ mod records;
 mod sample;
 mod transfer;
 mod upkeep;
+mod writers;
 
 use std::path::Path;
 use std::time::Duration;

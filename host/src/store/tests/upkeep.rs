@@ -85,7 +85,7 @@ fn a_look_over_the_database_tells_facts() {
     let named: Vec<_> = pointed.iter().map(|p| (p.place.slug.as_str(), p.now.clone())).collect();
     assert_eq!(named, [("slug-4", now(8)), ("slug-3", now(9))]);
     assert_eq!(pointed[1].updated_at, 3);
-    assert_eq!(tx.schema_version().unwrap(), 3);
+    assert_eq!(tx.schema_version().unwrap(), 4);
     let counts = tx.row_counts().unwrap();
     assert!(counts.contains(&("loop".into(), 5)) && counts.contains(&("event".into(), 0)));
     assert!(tx.integrity_check().unwrap().is_empty());
