@@ -1,6 +1,5 @@
 //! A logic that misbehaves is an error of its call and of nothing else.
 
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -208,38 +207,6 @@ fn a_wasi_logic_sees_no_time_and_no_chance() {
     let text = decide(&logic, "wait").unwrap_err().to_string();
     assert!(text.contains("no logic may wait"), "{text}");
     assert!(started.elapsed() < SOON);
-}
-
-#[test]
-fn a_component_that_does_not_fit_is_refused_by_name() {
-    let other_version = r#"(component
-        (instance $none)
-        (export "loop-state:logic/tools@7.0.0" (instance $none)))"#;
-    let unknown_import = r#"(component
-        (import "acme:weather/now@1.0.0" (instance (export "sunny" (func (result bool))))))"#;
-    for (text, parts) in [
-        ("(component)", &["loop-state:logic/model@", "nothing of the contract"][..]),
-        (other_version, &["loop-state:logic/tools@7.0.0"]),
-        (unknown_import, &["acme:weather/now@1.0.0"]),
-    ] {
-        let error = load(&wat::parse_str(text).unwrap(), LIMITS).unwrap_err();
-        assert!(matches!(error, LogicError::Misfit { .. }), "{error:?}");
-        for part in parts.iter().chain(&["logic.wasm"]) {
-            assert!(error.to_string().contains(part), "{part} is not in: {error}");
-        }
-    }
-}
-
-#[test]
-fn what_is_no_component_is_refused() {
-    let missing = Path::new("no/such/logic.wasm");
-    let error = Logic::from_file(missing, None).unwrap_err();
-    assert!(matches!(error, LogicError::Unreadable { .. }), "{error:?}");
-    let module = wat::parse_str("(module)").unwrap();
-    for bytes in [&b""[..], b"hello", &FAULTY[..FAULTY.len() / 2], &module] {
-        let error = load(bytes, LIMITS).unwrap_err();
-        assert!(matches!(error, LogicError::Compile { .. }), "{error:?}");
-    }
 }
 
 #[test]

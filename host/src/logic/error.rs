@@ -57,15 +57,29 @@ pub enum LogicError {
         source: io::Error,
     },
     /// The component does not follow the contract.
-    #[error("{} is not a logic for this server: {what}", .path.display())]
+    #[error(
+        "{} is not a logic for this server: {what}; build it against the contract in this version's wit/, or leave --logic out for the built-in logic",
+        .path.display()
+    )]
     Misfit {
         /// The component's file.
         path: PathBuf,
         /// What is missing or too much, by name.
         what: String,
     },
+    /// The file is something other than a component.
+    #[error("{} is not a WebAssembly component: {what}, or leave --logic out for the built-in logic", .path.display())]
+    WrongKind {
+        /// The file.
+        path: PathBuf,
+        /// What it is, and what to do.
+        what: &'static str,
+    },
     /// The file could not be read.
-    #[error("cannot read the logic {}: {source}", .path.display())]
+    #[error(
+        "cannot read the logic {}: {source}; name another file with --logic, or leave it out for the built-in logic",
+        .path.display()
+    )]
     Unreadable {
         /// The component's file.
         path: PathBuf,
@@ -73,7 +87,10 @@ pub enum LogicError {
         source: io::Error,
     },
     /// The file's content is not a component that can be compiled.
-    #[error("{} is not a WebAssembly component that can be compiled: {what}", .path.display())]
+    #[error(
+        "{} is not a WebAssembly component that can be compiled: {what}; build it anew, or leave --logic out for the built-in logic",
+        .path.display()
+    )]
     Compile {
         /// The component's file.
         path: PathBuf,

@@ -12,6 +12,7 @@ mod cache;
 mod embedded;
 mod engine_config;
 mod error;
+mod fit;
 mod limits;
 mod panic_text;
 mod sandbox;
@@ -35,9 +36,6 @@ use ticker::{Running, Ticker};
 
 /// What a component's file may have at most, in bytes.
 const MAX_COMPONENT: u64 = 64 << 20;
-
-/// The package of the contract, as a component's exports name it.
-const CONTRACT: &str = "loop-state:logic/";
 
 /// The embedded logic as a component, for whoever wants to look into it.
 pub static COMPONENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/component.wasm"));
@@ -103,6 +101,9 @@ impl Logic {
         limits: Limits,
     ) -> Result<Self, LogicError> {
         let bytes = read(path).map_err(|source| LogicError::Unreadable { path: path.to_owned(), source })?;
+        if let Some(what) = fit::wrong_kind(&bytes) {
+            return Err(LogicError::WrongKind { path: path.to_owned(), what });
+        }
         let engine = engine(path, limits, |_| {})?;
         let entry = cache_dir.map(|folder| cache::Entry::new(folder, &engine, &bytes));
         let cached = entry.as_ref().and_then(cache::Entry::load).and_then(|code| {
@@ -127,24 +128,30 @@ impl Logic {
                 compiled
             }
         };
-        Self::new(path, engine, &component, limits)
+        // A type that differs shows when the functions are looked up in an instance.
+        let logic = Self::new(path, engine.clone(), &component, limits)?;
+        if let Err(error) = logic.session(&Cancel::default()) {
+            return Err(match difference(&engine, &component) {
+                Some(what) => LogicError::Misfit { path: path.to_owned(), what },
+                None => error,
+            });
+        }
+        Ok(logic)
     }
 
     fn new(path: &Path, engine: Engine, component: &Component, limits: Limits) -> Result<Self, LogicError> {
         let mut linker = Linker::new(&engine);
         let ty = component.component_type();
+        if let Some(what) = fit::foreign_import(&engine, &ty) {
+            return Err(LogicError::Misfit { path: path.to_owned(), what });
+        }
         if ty.imports(&engine).any(|(name, _)| name.starts_with("wasi:")) {
             sandbox::add_wasi(&mut linker).map_err(|error| misfit(path, &error))?;
         }
         let pre = linker.instantiate_pre(component).map_err(|error| misfit(path, &error))?;
         let pre = LogicBindingsPre::new(pre).map_err(|error| {
-            let offered: Vec<_> =
-                ty.exports(&engine).map(|(name, _)| name).filter(|name| name.starts_with(CONTRACT)).collect();
-            let offered = match offered.as_slice() {
-                [] => "nothing of the contract".to_owned(),
-                names => names.join(", "),
-            };
-            LogicError::Misfit { path: path.to_owned(), what: format!("{error:#}; it exports {offered}") }
+            let what = difference(&engine, component).unwrap_or_else(|| format!("{error:#}"));
+            LogicError::Misfit { path: path.to_owned(), what }
         })?;
         Ok(Self { ticker: Ticker::new(&engine), engine, pre, limits })
     }
@@ -275,6 +282,13 @@ fn engine(path: &Path, limits: Limits, further: impl FnOnce(&mut Config)) -> Res
             Engine::new(&config)
         })
         .map_err(|error| misfit(path, &error))
+}
+
+/// What a component has otherwise than the built-in one, as far as the host asks for it.
+fn difference(engine: &Engine, component: &Component) -> Option<String> {
+    // Its types alone are used; where it cannot be had, the runtime's words have to do.
+    let expected = embedded::Code::Copy.load(engine).ok()?;
+    fit::difference(engine, &expected.component_type(), &component.component_type())
 }
 
 fn misfit(path: &Path, error: &wasmtime::Error) -> LogicError {
