@@ -7,17 +7,21 @@
 //! |---|---|
 //! | [`chance`] | seeded randomness that says its seed when a test fails |
 //! | [`look`] | what is in a database and in a folder, to be compared |
+//! | [`registry`] | tools from npm and PyPI, pinned |
 //! | [`views`] | whether a folder shows what the database holds |
 
 pub mod chance;
 pub mod look;
+pub mod registry;
 pub mod views;
 
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -82,6 +86,34 @@ impl World {
     pub fn quiet(mut self) -> World {
         self.env.push(("LOOP_STATE_LOG".into(), "off".into()));
         self
+    }
+
+    /// Has the world's servers run this component in place of the built-in logic.
+    ///
+    /// It is compiled by the first world of a process that takes it; later ones get the
+    /// machine code as a server's second start finds it.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not take the component.
+    pub fn take_logic(&mut self, component: &[u8]) {
+        static COMPILED: Mutex<Vec<(Vec<u8>, TempDir)>> = Mutex::new(Vec::new());
+        let file = self.dir.path().join("logic.wasm");
+        std::fs::write(&file, component).expect("the component");
+        self.args.extend(["--logic".into(), file.into()]);
+        let kept = self.state().join("logic");
+        // A test that failed meanwhile left a list that is whole all the same.
+        let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+        match compiled.iter().find(|(known, _)| known == component) {
+            Some((_, folder)) => copy_closed(folder.path(), &kept),
+            None => {
+                let warm = self.run(&["tools"]);
+                assert!(warm.status.success(), "{}", String::from_utf8_lossy(&warm.stderr));
+                let folder = tempfile::tempdir().expect("a temporary folder");
+                copy_closed(&kept, folder.path());
+                compiled.push((component.to_owned(), folder));
+            }
+        }
     }
 
     /// Moves the clock.
@@ -162,6 +194,18 @@ impl World {
         command
     }
 
+    /// Runs a command to its end, and keeps what it says.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start.
+    #[must_use]
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = self.command();
+        let command = command.args(arguments).stdin(Stdio::null()).stderr(Stdio::piped());
+        command.output().expect("the server starts")
+    }
+
     /// Starts a server and shakes hands.
     #[must_use]
     pub fn client(&self) -> Client {
@@ -176,6 +220,16 @@ impl World {
         let mut client = self.client();
         client.ok("loop_init", json!({ "goal": "try it" }));
         client
+    }
+}
+
+/// Copies the files of a folder; only its owner may open what comes out.
+fn copy_closed(from: &Path, to: &Path) {
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(to);
+    made.expect("a folder of its own");
+    for entry in std::fs::read_dir(from).expect("a folder") {
+        let entry = entry.expect("an entry");
+        std::fs::copy(entry.path(), to.join(entry.file_name())).expect("a copy, with its rights");
     }
 }
 
@@ -300,7 +354,7 @@ impl Client {
 
     /// The message of a tool call, with [`SLUG`] as its loop where it names none.
     pub fn message(&mut self, tool: &str, mut arguments: Value) -> Value {
-        let other = ["loop_list", "loop_prune", "archive_", "db_", "loopsmith_"];
+        let other = ["loop_list", "loop_prune", "archive_", "db_", "loopsmith_", "board_", "card_"];
         let on_a_loop = !other.iter().any(|start| tool.starts_with(start));
         if let Some(map) = arguments.as_object_mut().filter(|_| on_a_loop) {
             map.entry("loopSlug").or_insert_with(|| SLUG.into());

@@ -7,9 +7,7 @@ use serde_json::json;
 #[test]
 fn a_failing_logic_is_a_tool_failure_and_the_next_call_works() {
     let mut world = World::new();
-    let component = world.top().join("faulty.wasm");
-    std::fs::write(&component, FAULTY).expect("the component");
-    world.args = vec!["--logic".into(), component.into()];
+    world.take_logic(FAULTY);
     let mut client: Client = world.client();
     for (tool, says) in [
         ("panic", "this tool always panics"),
@@ -29,9 +27,7 @@ fn a_failing_logic_is_a_tool_failure_and_the_next_call_works() {
 #[test]
 fn a_cancelled_call_stops_and_the_next_one_works() {
     let mut world = World::new();
-    let component = world.top().join("faulty.wasm");
-    std::fs::write(&component, FAULTY).expect("the component");
-    world.args = vec!["--logic".into(), component.into()];
+    world.take_logic(FAULTY);
     let mut client = world.client();
     let message = client.message("spin", json!({}));
     client.send(&message);
