@@ -6,7 +6,7 @@ CARGO ?= cargo
 PREFIX ?= $(HOME)/.local
 BIN := $(or $(CARGO_TARGET_DIR),target)/release/loop-state-mcp
 
-.PHONY: help toolchain build demo test bench soak install clean
+.PHONY: help toolchain build demo test agents bench soak install clean
 
 help: ## Show what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -31,6 +31,9 @@ test: toolchain ## Run everything that CI runs
 	$(CARGO) test --release --locked --workspace --exclude loop-state-criterion
 	LOOP_STATE_BIN=$(abspath $(BIN)) $(CARGO) test --release --locked --manifest-path tests/rmcp-client/Cargo.toml --target-dir $(dir $(BIN))../rmcp-client
 	$(dir $(BIN))demo --quiet
+
+agents: build ## Let real agents, SDKs and the inspector play a loop (installs 1.7 GB)
+	@python3 -B tests/agents/run.py $(abspath $(BIN)) $(dir $(BIN))../agents
 
 bench: build ## Measure against the floor; prints a table of ratios
 	$(CARGO) bench --locked -q -p loop-state-criterion
