@@ -35,10 +35,11 @@ test: toolchain ## Run everything that CI runs
 agents: build ## Let real agents, SDKs and the inspector play a loop (installs 1.7 GB)
 	@python3 -B tests/agents/run.py $(abspath $(BIN)) $(dir $(BIN))../agents
 
-bench: build ## Measure against the floor; prints a table of ratios
+bench: build ## Measure beside the floor and other servers; writes tests/bench.md
+	LOOP_STATE_PEERS=1 $(CARGO) test --release --locked -q -p loop-state-tests --test loopsmith -- --nocapture
 	$(CARGO) bench --locked -q -p loop-state-criterion
 	$(CARGO) build --release --locked -q -p loop-state-mcp -p loop-state-noop-server
-	LOOP_STATE_BIN=$(abspath $(BIN)) $(CARGO) run --release --locked -q -p loop-state-tests --bin bench
+	LOOP_STATE_BIN=$(abspath $(BIN)) $(CARGO) run --release --locked -q -p loop-state-tests --bin bench -- tests/bench.md
 
 soak: build ## The long runs: kill -9, many processes, first starts
 	LOOP_STATE_SOAK=1 $(CARGO) test --release --locked -p loop-state-tests -- --nocapture soak

@@ -2,6 +2,7 @@
 
     install.py FOLDER npm NAME VERSION    an npm package
     install.py FOLDER pip NAME VERSION    a Python package, to be put on PYTHONPATH
+    install.py FOLDER cargo NAME VERSION  a Rust program, built from its source
 
 A folder is there whole or not at all. Prints it, or ends with 1 and one line that says
 why there is none.
@@ -39,13 +40,17 @@ def pip(folder, name, version):
     run([sys.executable, "-m", "pip", "install", "--quiet", "--target", str(folder), f"{name}=={version}"])
 
 
-INSTALL = {"npm": npm, "pip": pip}
+def cargo(folder, name, version):
+    run(["cargo", "install", "--quiet", "--locked", "--root", str(folder), "--version", version, name])
+
+
+INSTALL = {"npm": npm, "pip": pip, "cargo": cargo}
 
 
 def run(command):
     """Runs an installer, and keeps the last line of what it complained about."""
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900)
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=1800)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable(str(error)) from None
     if done.returncode != 0:

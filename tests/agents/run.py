@@ -2,7 +2,7 @@
 
     run.py SERVER FOLDER [NAME...]    all of them, or those named
 
-Packages go to FOLDER/packages and are reused; FOLDER/NAME has a run's home, project
+Packages go to `packages` beside FOLDER and are reused; FOLDER/NAME has a run's home, project
 and transcript (each request to the model as it came, and what the client said).
 What cannot be installed is skipped with one line. The clients run in a network of
 their own, which has a loopback and nothing else, where the system allows that.
@@ -180,7 +180,7 @@ def runs(server, root, node, truth):
 def main():
     arguments = [argument for argument in sys.argv[1:] if argument != "--sealed"]
     server, root, names = os.path.abspath(arguments[0]), Path(arguments[1]).absolute(), arguments[2:]
-    packages = root / "packages"
+    packages = root.parent / "packages"
     wanted = lambda name: not names or name in names
     sealed = "--sealed" in sys.argv
     if not sealed:

@@ -7,11 +7,13 @@
 //! |---|---|
 //! | [`chance`] | seeded randomness that says its seed when a test fails |
 //! | [`look`] | what is in a database and in a folder, to be compared |
+//! | [`packages`] | programs of others, from their registries |
 //! | [`registry`] | tools from npm and PyPI, pinned |
 //! | [`views`] | whether a folder shows what the database holds |
 
 pub mod chance;
 pub mod look;
+pub mod packages;
 pub mod registry;
 pub mod views;
 

@@ -8,8 +8,9 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use loop_state_tests::{SLUG, World};
+use loop_state_tests::World;
 use rusqlite::config::DbConfig;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Params, params_from_iter};
@@ -54,6 +55,7 @@ impl Rows {
 pub struct Floor {
     db: Connection,
     root: String,
+    slug: String,
     folder: PathBuf,
     page: String,
     line: String,
@@ -63,8 +65,10 @@ pub struct Floor {
 
 impl Floor {
     /// Takes over the loop of a server that has ended.
-    pub fn open(world: &World) -> Floor {
+    pub fn open(world: &World, slug: &str) -> Floor {
         let db = Connection::open(world.database()).expect("the server made it");
+        // Longer than the server waits: without its work in between, one of many can starve.
+        db.busy_timeout(Duration::from_secs(60)).expect("a setting");
         db.set_prepared_statement_cache_capacity(64);
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).expect("a setting");
         db.pragma_update(None, "synchronous", "FULL").expect("a setting");
@@ -72,7 +76,9 @@ impl Floor {
         let mode: String = db.query_row("PRAGMA journal_mode", [], |row| row.get(0)).expect("a setting");
         assert_eq!(mode, "wal");
         let root = world.project().canonicalize().expect("it is there").to_string_lossy().into_owned();
-        let log = world.view("events.jsonl");
+        let folder = world.folder(slug);
+        let view = |name: &str| fs::read_to_string(folder.join(name)).expect("the server wrote it");
+        let (log, page) = (view("events.jsonl"), view("loop.md"));
         let line = log.lines().last().expect("a loop begins with an event");
         let task = columns(&db, "task");
         let values = vec!["?"; task.len()].join(", ");
@@ -81,8 +87,9 @@ impl Floor {
             replace: format!("INSERT OR REPLACE INTO task ({}) VALUES ({values})", task.join(", ")),
             db,
             root,
-            folder: world.folder(SLUG),
-            page: world.view("loop.md"),
+            folder,
+            page,
+            slug: slug.to_owned(),
             line: format!("{line}\n"),
         }
     }
@@ -94,7 +101,7 @@ impl Floor {
             "SELECT project.* FROM project_root JOIN project ON project.id = project_id WHERE root = ?1";
         assert_eq!(self.read(project, [&self.root]).rows.len(), 1);
         let by_slug = "SELECT * FROM loop WHERE project_root = ?1 AND slug = ?2";
-        let mut the_loop = self.read(by_slug, [self.root.as_str(), SLUG]);
+        let mut the_loop = self.read(by_slug, [&self.root, &self.slug]);
         let key = the_loop.get(0, "loop_key").clone();
         let of_loop = |sql: &str| self.read(sql, [&key]);
         of_loop("SELECT * FROM loop_phase WHERE loop_key = ?1 ORDER BY rank");

@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 use loop_state_tests::{Client, SLUG, World};
 use serde_json::{Value, json};
 
-use crate::scale;
-use crate::table::{Row, Table};
-use crate::{Spread, micros, millis};
+use crate::table::{self, Row, Spread, Table};
+use crate::{graph, scale};
 
 /// Calls that are timed, and those before them that are not.
 const CALLS: usize = 100;
@@ -16,8 +15,7 @@ const WARM_UP: usize = 10;
 
 fn row(table: &mut Table, what: &str, times: Vec<Duration>, goal: Duration) {
     let spread = Spread::of(times);
-    let goal_text = format!("≤ {} ms", goal.as_millis());
-    table.add(Row::new(format!("{what}, p50"), micros(spread.p50)).goal(goal_text, spread.p50 <= goal));
+    table.add(Row::times(what, spread).goal(format!("≤ {} ms", goal.as_millis()), spread.p50 <= goal));
 }
 
 fn time(client: &mut Client, tool: &str, arguments: &Value) -> Duration {
@@ -73,48 +71,23 @@ pub fn archive(table: &mut Table) {
     let taken = started.elapsed();
     let what = format!("archive {EVENTS} events and {} files", archived["files"]);
     let goal = Duration::from_secs(1);
-    table.add(Row::new(what, millis(taken)).goal("≤ 1 s".to_owned(), taken <= goal));
+    table.add(Row::new(what, table::time(taken)).goal("≤ 1 s", taken <= goal));
     let started = Instant::now();
     client.ok("archive_restore", json!({ "archiveId": archived["archiveId"] }));
-    table.add(Row::new("restore it".to_owned(), millis(started.elapsed())));
+    table.add(Row::new("restore it", table::time(started.elapsed())));
 }
 
 /// A plan of many nodes, and a gate that looks at files.
 pub fn goals(table: &mut Table) {
-    const NODES: usize = 1_000;
     let world = World::new();
     let mut client = world.client_with_loop();
-    let nodes: Vec<_> = (0..NODES)
-        .map(|n| {
-            let on: Vec<_> = [n / 2, n / 3].iter().filter(|on| **on < n).map(|on| format!("n{on}")).collect();
-            json!({ "id": format!("n{n}"), "role": "builder", "instruction": "build it", "depends_on": on, "weight": 1 + n % 5 })
-        })
-        .map(|mut node| {
-            if let Some(on) = node["depends_on"].as_array_mut() {
-                on.dedup();
-            }
-            node
-        })
-        .collect();
-    let graph = json!({ "name": "bench", "execution": { "graph": { "nodes": nodes } } });
-    let mut yaml = "name: bench\nexecution:\n  graph:\n    nodes:\n".to_owned();
-    for node in graph["execution"]["graph"]["nodes"].as_array().expect("a list") {
-        let on: Vec<_> =
-            node["depends_on"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
-        yaml.push_str(&format!(
-            "      - {{id: {}, role: builder, instruction: build it, depends_on: [{}], weight: {}}}\n",
-            node["id"].as_str().expect("text"),
-            on.join(", "),
-            node["weight"]
-        ));
-    }
-    for (name, text) in [("graph.json", graph.to_string()), ("graph.yaml", yaml)] {
+    for (name, text) in graph::files() {
         fs::write(world.project().join(name), text).expect("a file");
         let arguments = json!({ "config_path": name });
         let mut times: Vec<_> =
             (0..WARM_UP + CALLS).map(|_| time(&mut client, "loopsmith_plan", &arguments)).collect();
         times.drain(..WARM_UP);
-        row(table, &format!("plan {NODES} nodes ({name})"), times, Duration::from_millis(5));
+        row(table, &format!("plan {} nodes ({name})", graph::NODES), times, Duration::from_millis(5));
     }
 
     let mut config = "name: bench\nvalidations:\n".to_owned();

@@ -1,5 +1,6 @@
-//! Measures the server against the least that could be done instead, and prints
-//! one table of ratios.
+//! Measures the server against the least that could be done instead, and beside the
+//! servers that others built; prints the tables and writes them to the file that the
+//! first argument names.
 //!
 //! What is compared runs in turns, one call each, so that a machine that slows
 //! down meanwhile slows down both. Nothing fails here: a goal that is missed is
@@ -7,10 +8,16 @@
 //! the process, by criterion, and read from where that left it.
 #![allow(clippy::print_stdout)]
 
+mod beside;
 mod floor;
+mod graph;
 mod keeping;
+mod machine;
+mod peers;
 mod scale;
+mod speaker;
 mod table;
+mod throughput;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -20,7 +27,7 @@ use loop_state_tests::{Client, SLUG, World, binary};
 use serde_json::{Value, json};
 
 use floor::{Floor, Replace};
-use table::{Row, Table};
+use table::{Row, Spread, Table, megabytes, time};
 
 /// Processes of each kind that are started.
 const STARTS: usize = 150;
@@ -36,17 +43,17 @@ const BINARY_MAX: u64 = 25_000_000;
 const RESIDENT_MAX: u64 = 20_000_000;
 
 fn main() {
-    let busy = busy();
-    let mut table = Table::default();
+    let load = machine::load();
+    let mut table = Table::of_rows();
     start(&mut table);
-    for tasks in [20, 500] {
+    for tasks in [20, 500, 2_000] {
         against_floor(&mut table, tasks);
     }
     let component = [("20", "20 tasks", 100), ("500", "500 tasks", 1_000)];
     for (id, name, goal) in component {
         match estimate(&format!("component/set_status/{id}")) {
             Some(share) => table.add(
-                Row::new(format!("component's share, {name}"), micros(share))
+                Row::new(format!("component's share, {name}"), time(share))
                     .goal(format!("≤ {goal} µs"), share <= Duration::from_micros(goal)),
             ),
             None => {
@@ -54,23 +61,46 @@ fn main() {
             }
         }
     }
+    throughput::measure(&mut table);
     scale(&mut table);
     looking_back(&mut table);
     keeping::documents(&mut table);
     keeping::archive(&mut table);
     keeping::goals(&mut table);
     sizes(&mut table);
-    println!("{table}");
-    if let Some(load) = busy {
-        println!("Other programs were running (load {load}): the ratios are not to be trusted.");
+    let report = report(load, &table, &beside::writes(), &beside::goals());
+    println!("{report}");
+    if let Some(file) = std::env::args_os().nth(1) {
+        std::fs::write(&file, report).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     }
 }
 
-/// The load of the machine, where there is more of it than one program makes.
-fn busy() -> Option<f64> {
+/// All that was measured, on what, and how to read it.
+fn report(load: Option<f64>, floor: &Table, writes: &Table, goals: &Table) -> String {
     const QUIET: f64 = 1.0;
-    let load = std::fs::read_to_string("/proc/loadavg").ok()?;
-    load.split(' ').next()?.parse().ok().filter(|load| *load > QUIET)
+    let quiet = match load {
+        Some(load) if load > QUIET => {
+            format!("**Other programs were running (load {load}): the ratios are not to be trusted.**")
+        }
+        Some(load) => format!("Load before the run: {load}."),
+        None => "How busy the machine was is not known.".to_owned(),
+    };
+    let machine: String = machine::describe().iter().map(|line| format!("- {line}\n")).collect();
+    format!(
+        "# Figures\n\nWritten by `make bench`; not edited by hand.\n\n{machine}\n{quiet}\n\n\
+         ## Against the floor\n\n\
+         The floor of a start is a server on the same protocol library that only shakes hands; of a change, the same\n\
+         statements and files in plain Rust, at the same durability; of a long history and of many loops, the same server\n\
+         without them. Ratios compare medians of calls made in turns; at many changes a second, how many times as long as\n\
+         the floor one takes.\n\n{floor}\n\
+         ## Beside other servers\n\n\
+         Each by the same driver over pipes, on the same file system, with 20 tasks (or notes), its default settings and its\n\
+         nearest write; started and called in turns. Memory counts child processes. The last two columns are found by the\n\
+         run: strace counts {TRACED} writes up to their answers (per write), and a server that was killed as soon as it had\n\
+         answered is started again and asked. What is not synced by then survives a kill, not a power cut.\n\n{writes}\n\
+         The goal tools have the names and arguments of loopsmith's:\n\n{goals}",
+        TRACED = beside::TRACED,
+    )
 }
 
 /// From the start of a process to its answer to `initialize`.
@@ -83,8 +113,8 @@ fn start(table: &mut Table) {
         least.push(time_start(noop()));
     }
     let (ours, least) = (Spread::of(ours), Spread::of(least));
-    let row = Row::new("start to initialize, p50".to_owned(), millis(ours.p50));
-    table.add(row.clone().goal("≤ 5 ms".to_owned(), ours.p50 <= Duration::from_millis(5)));
+    let row = Row::times("start to initialize", ours);
+    table.add(row.clone().goal("≤ 5 ms", ours.p50 <= Duration::from_millis(5)));
     table.add(row.floor(ours.p50, least.p50, 3.0));
 }
 
@@ -112,7 +142,7 @@ fn against_floor(table: &mut Table, tasks: usize) {
     let (world, mut client) = playing(tasks);
     let (floor_world, floor_client) = playing(tasks);
     floor_client.end();
-    let mut floor = Floor::open(&floor_world);
+    let mut floor = Floor::open(&floor_world, SLUG);
     let mut ours = Vec::new();
     let mut least = Vec::new();
     let mut renamed = Vec::new();
@@ -134,25 +164,30 @@ fn against_floor(table: &mut Table, tasks: usize) {
         times.drain(..WARM_UP);
     }
     let (ours, least, renamed) = (Spread::of(ours), Spread::of(least), Spread::of(renamed));
-    let what = |part: &str| format!("task_setStatus, {tasks} tasks, {part}");
-    let p50 = Row::new(what("p50"), micros(ours.p50));
-    table.add(p50.floor(ours.p50, least.p50, 2.0));
-    table.add(Row::new(what("p99"), micros(ours.p99)).beside(ours.p99, least.p99));
-    table.add(Row::new(what("p50, floor by rename"), micros(ours.p50)).beside(ours.p50, renamed.p50));
+    let what = format!("task_setStatus, {tasks} tasks");
+    table.add(Row::times(what.clone(), ours).floor(ours.p50, least.p50, 2.0));
+    table.add(Row::new(format!("{what}, p99 to p99"), time(ours.p99)).beside_time(ours.p99, least.p99));
+    table
+        .add(Row::new(format!("{what}, floor by rename"), time(ours.p50)).beside_time(ours.p50, renamed.p50));
 }
 
 /// A server with a loop of that many tasks, the first of them at work.
 fn playing(tasks: usize) -> (World, Client) {
     let world = World::new();
     let mut client = world.client_with_loop();
+    plan(&mut client, SLUG, tasks);
+    (world, client)
+}
+
+/// Gives a loop that many tasks, and starts the first.
+fn plan(client: &mut Client, slug: &str, tasks: usize) {
     let plan: Vec<_> = (1..=tasks)
         .map(|n| json!({ "taskid": format!("T{n}"), "title": format!("Part {n} of the sign-in"), "tech": "rust" }))
         .collect();
-    client.ok("tasks_derive", json!({ "tasks": plan }));
+    client.ok("tasks_derive", json!({ "loopSlug": slug, "tasks": plan }));
     for status in ["issue-open", "in-progress"] {
-        client.ok("task_setStatus", json!({ "taskid": "T1", "status": status }));
+        client.ok("task_setStatus", json!({ "loopSlug": slug, "taskid": "T1", "status": status }));
     }
-    (world, client)
 }
 
 /// One mutation, from the first byte sent to the last one received.
@@ -189,7 +224,7 @@ fn scale(table: &mut Table) {
             times.drain(..WARM_UP);
         }
         let (small, large) = (Spread::of(small), Spread::of(large));
-        let row = Row::new(format!("task_setStatus, {count} {what}, p50"), micros(large.p50));
+        let row = Row::times(format!("task_setStatus, {count} {what}"), large);
         table.add(row.floor(large.p50, small.p50, 1.3));
     }
 }
@@ -217,9 +252,9 @@ fn looking_back(table: &mut Table) {
             times.push(started.elapsed());
         }
         times.drain(..WARM_UP);
-        let p50 = Spread::of(times).p50;
-        let row = Row::new(format!("{tool}, {TASKS} tasks, {events} events, p50"), micros(p50));
-        table.add(row.goal("≤ 5 ms".to_owned(), p50 <= GOAL));
+        let spread = Spread::of(times);
+        let row = Row::times(format!("{tool}, {TASKS} tasks, {events} events"), spread);
+        table.add(row.goal("≤ 5 ms", spread.p50 <= GOAL));
     }
 }
 
@@ -234,7 +269,7 @@ fn sizes(table: &mut Table) {
     let idle = self::resident(idle_world.client().pid());
     let binary = std::fs::metadata(binary()).expect("it was just run").len();
     let mut add = |what: &str, bytes: u64, goal: Option<u64>| {
-        let row = Row::new(what.to_owned(), megabytes(bytes));
+        let row = Row::new(what, megabytes(bytes));
         table.add(match goal {
             Some(goal) => row.goal(format!("≤ {}", megabytes(goal)), bytes <= goal),
             None => row,
@@ -243,7 +278,7 @@ fn sizes(table: &mut Table) {
     add("resident memory, after the handshake", idle, Some(RESIDENT_MAX));
     add("resident memory, after 200 calls", resident, Some(RESIDENT_MAX));
     add("binary", binary, Some(BINARY_MAX));
-    table.add(Row::new("tools/list".to_owned(), format!("{} bytes", list.to_string().len())));
+    table.add(Row::new("tools/list", format!("{} bytes", list.to_string().len())));
 }
 
 /// What a process holds in memory, in bytes.
@@ -260,30 +295,4 @@ fn estimate(id: &str) -> Option<Duration> {
     let estimates: Value = serde_json::from_str(&std::fs::read_to_string(file).ok()?).ok()?;
     let nanos = estimates["median"]["point_estimate"].as_f64()?;
     Some(Duration::from_secs_f64(nanos / 1e9))
-}
-
-/// What matters of many times.
-struct Spread {
-    p50: Duration,
-    p99: Duration,
-}
-
-impl Spread {
-    fn of(mut times: Vec<Duration>) -> Spread {
-        times.sort();
-        let at = |share: usize| times[(times.len() * share / 100).min(times.len() - 1)];
-        Spread { p50: at(50), p99: at(99) }
-    }
-}
-
-fn micros(time: Duration) -> String {
-    format!("{} µs", time.as_micros())
-}
-
-fn millis(time: Duration) -> String {
-    format!("{:.2} ms", time.as_secs_f64() * 1e3)
-}
-
-fn megabytes(bytes: u64) -> String {
-    format!("{:.2} MB", bytes as f64 / 1e6)
 }

@@ -1,0 +1,62 @@
+//! What the figures were measured on.
+
+use std::fs;
+use std::process::Command;
+
+use loop_state_tests::{World, binary};
+
+/// The machine and the versions, a line each.
+pub fn describe() -> Vec<String> {
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = field(&cpuinfo, "model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned());
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let memory: f64 = field(&meminfo, "MemTotal")
+        .and_then(|line| line.split(' ').next().and_then(|kib| kib.parse::<f64>().ok()))
+        .unwrap_or_default();
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    vec![
+        format!("processor: {model}, {cores} cores"),
+        format!("memory: {:.1} GB", memory * 1024.0 / 1e9),
+        format!("system: {} {}", std::env::consts::OS, kernel.trim()),
+        format!("file system of all data: {}", file_system()),
+        format!(
+            "{}, {}, SQLite {}",
+            first_line(binary().as_os_str()),
+            first_line("rustc"),
+            rusqlite::version()
+        ),
+    ]
+}
+
+/// How busy the machine is: the load of the last minute, where the system says.
+pub fn load() -> Option<f64> {
+    fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
+}
+
+/// A field of a list of `name : value`.
+fn field(text: &str, name: &str) -> Option<String> {
+    let (_, value) =
+        text.lines().filter_map(|line| line.split_once(':')).find(|(found, _)| found.trim() == name)?;
+    Some(value.trim().to_owned())
+}
+
+/// The type of the file system that a world lies in, and how it is mounted.
+fn file_system() -> String {
+    let world = World::new();
+    let top = world.top().canonicalize().expect("it is there");
+    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let mounts = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        Some((words.next()?, words.next()?, words.next()?))
+    });
+    let on = mounts.filter(|(point, ..)| top.starts_with(point)).max_by_key(|(point, ..)| point.len());
+    on.map_or_else(|| "unknown".to_owned(), |(_, kind, options)| format!("{kind} ({options})"))
+}
+
+/// What a program says first to `--version`.
+fn first_line(program: impl AsRef<std::ffi::OsStr>) -> String {
+    let done = Command::new(program).arg("--version").output();
+    let said = done.map(|done| String::from_utf8_lossy(&done.stdout).into_owned()).unwrap_or_default();
+    said.lines().next().unwrap_or("unknown").to_owned()
+}
