@@ -18,6 +18,8 @@ mod component;
 mod engine_config;
 #[path = "build/guest.rs"]
 mod guest;
+#[path = "build/link.rs"]
+mod link;
 
 /// Names a ready component to embed.
 const COMPONENT_VARIABLE: &str = "LOOP_STATE_COMPONENT";
@@ -85,6 +87,9 @@ fn run() -> Result<(), String> {
     component::write_whole(&out_dir.join("component.cwasm"), &machine_code)?;
     component::write_whole(&target_dir.join(format!("{PACKAGE}.wasm")), &bytes)?;
     instruct("rustc-env", &format!("LOOP_STATE_TARGET={target}"));
+    if let Some(argument) = link::argument() {
+        instruct("rustc-link-arg-bins", argument);
+    }
     Ok(())
 }
 
