@@ -9,6 +9,9 @@
 //! | [`store`] | SQLite: schema, migrations, load, apply | rules, what a status means |
 //! | [`mirror`] | the loop's folder: safe paths, atomic writes | what the views say, SQL |
 //! | [`repo`] | which folder is the project, and which repository it belongs to | loops, SQL |
+//! | [`report`] | pages for people, drawn from stored records | SQL, files, rules |
+//! | [`watch`] | the same on a terminal | terminals, SQL |
+//! | [`progress`] | how far long work has come | what the work is |
 //! | [`cli`] | the commands for people and hooks | SQL, wasm |
 //! | [`mcp`] | JSON-RPC, MCP versions, the stdio transport | loops, tasks |
 pub mod cancel;
@@ -20,7 +23,12 @@ mod home;
 pub mod logic;
 pub mod mcp;
 pub mod mirror;
+mod plain;
 mod process_group;
+pub mod progress;
 pub mod repo;
+pub mod report;
 pub mod service;
 pub mod store;
+mod time;
+pub mod watch;

@@ -12,6 +12,7 @@ use loop_state_mcp::cli::{self, Command, Options};
 use loop_state_mcp::evidence::Scripts;
 use loop_state_mcp::logic::Logic;
 use loop_state_mcp::mcp;
+use loop_state_mcp::progress::Progress;
 use loop_state_mcp::repo::{ProjectRoot, Surroundings};
 use loop_state_mcp::service::{Parts, Seams, Service};
 use loop_state_mcp::store::{Environment, state_dir};
@@ -31,6 +32,8 @@ fn main() -> anyhow::Result<ExitCode> {
         Err(error) if examines && options.logic.is_some() => (load(None, None)?, Some(format!("{error:#}"))),
         Err(error) => return Err(error),
     };
+    let takes_long = options.command.as_ref().is_some_and(Command::may_take_long);
+    let progress = if takes_long { Progress::watched() } else { Progress::default() };
     let service = Service::new(Parts {
         logic,
         root: ProjectRoot::find(Surroundings::of_process(options.project_root)),
@@ -40,12 +43,16 @@ fn main() -> anyhow::Result<ExitCode> {
             allowed: options.allow_scripts,
             limit: Duration::from_secs(options.script_seconds.into()),
         },
+        progress: progress.clone(),
     });
     if let Some(command) = options.command {
         let failure_status = command.failure_status();
         let answer = match trouble {
             Some(trouble) => Ok(cli::doctor(&service, Some(trouble))),
-            None => cli::run(command, &service),
+            None => {
+                let _shown = takes_long.then(|| cli::Shown::begin(&progress, options.json));
+                cli::run(command, &service)
+            }
         };
         return match answer {
             Ok(answer) => {
@@ -54,8 +61,8 @@ fn main() -> anyhow::Result<ExitCode> {
             }
             Err(refusal) => {
                 // Where nobody listens there is nobody to tell.
-                let _ = writeln!(std::io::stderr(), "{}", cli::on_terminal(&refusal));
-                Ok(ExitCode::from(failure_status))
+                let _ = writeln!(std::io::stderr(), "{}", cli::on_terminal(&refusal.why));
+                Ok(ExitCode::from(refusal.status.unwrap_or(failure_status)))
             }
         };
     }

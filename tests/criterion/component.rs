@@ -16,6 +16,7 @@ use loop_state_mcp::contract::tools::{
 use loop_state_mcp::evidence::Scripts;
 use loop_state_mcp::logic::Logic;
 use loop_state_mcp::mcp::{Backend, Reply};
+use loop_state_mcp::progress::Progress;
 use loop_state_mcp::repo::{ProjectRoot, Surroundings};
 use loop_state_mcp::service::{Parts, Seams, Service, VERSION};
 use loop_state_mcp::store::Store;
@@ -48,6 +49,7 @@ fn prepare(tasks: usize) -> Prepared {
         state_dir: Ok(state.clone()),
         seams: Seams::System,
         scripts: Scripts::default(),
+        progress: Progress::default(),
     });
     let ok = |tool: &str, arguments: Value| {
         let Value::Object(mut arguments) = arguments else { panic!("{tool}: not an object") };

@@ -7,8 +7,8 @@
 //! |---|---|
 //! | [`chance`] | seeded randomness that says its seed when a test fails |
 //! | [`look`] | what is in a database and in a folder, to be compared |
-//! | [`packages`] | programs of others, from their registries |
 //! | [`registry`] | tools from npm and PyPI, pinned |
+//! | [`packages`] | programs of others, from their registries |
 //! | [`views`] | whether a folder shows what the database holds |
 
 pub mod chance;

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::report::tone;
+
 /// Turns the answer of `loop_recover` into text of at most `max_bytes` bytes, the
 /// most important line first. Lines that do not fit are left out from the end.
 pub fn text(answer: &Value, max_bytes: usize) -> String {
@@ -53,9 +55,8 @@ fn standing(answer: &Value) -> Vec<String> {
         let missing = if e["exists"] == true { "" } else { " (missing)" };
         format!("Read first: {}{missing}", line(&e["path"]))
     }));
-    let closed = ["complete", "skipped", "superseded"];
     let open: Vec<_> = items(answer, "tasks")
-        .filter(|t| !closed.iter().any(|s| t["status"] == *s))
+        .filter(|t| !tone(t["status"].as_str().unwrap_or_default()).is_closed())
         .map(|t| format!("{} {}", line(&t["taskid"]), line(&t["status"])))
         .collect();
     if !open.is_empty() {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::contract::model::DocumentHead;
-use crate::service::Service;
+use crate::service::{Refusal, Service};
 
 use super::answer::Answer;
 use super::page::{Column, Page, Table, cell, size};
@@ -34,9 +34,12 @@ pub fn loop_id(service: &Service, of: &str) -> Result<String, String> {
     match named(service, of)? {
         Named::Id(id) => Ok(id),
         Named::Slug(slug) => {
-            if !service.offers("loop_get").map_err(|error| error.to_string())? {
-                let found = service.loop_here(&slug).map_err(|refusal| refusal.to_string())?;
-                return Ok(found.loop_.id);
+            match service.loop_here(&slug) {
+                Ok(found) => return Ok(found.loop_.id),
+                // Its tool knows of loops in other roots as well, and says what there is.
+                Err(Refusal::UnknownSlug { .. })
+                    if service.offers("loop_get").map_err(|error| error.to_string())? => {}
+                Err(refusal) => return Err(refusal.to_string()),
             }
             let answer = ask(service, "loop_get", arguments(json!({ "loopSlug": slug, "limit": 0 })))?;
             Ok(cell(&answer["loop"]["id"]))

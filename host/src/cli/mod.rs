@@ -11,11 +11,12 @@ mod gantt;
 mod goals;
 mod loops;
 mod page;
-mod plain;
+mod progress;
 mod projects;
-mod time;
+mod report;
 mod tools;
 mod transfer;
+mod watch;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -24,9 +25,11 @@ use serde_json::json;
 
 use crate::mcp::Profile;
 use crate::service::Service;
+use crate::{plain, time};
 
 pub use answer::Answer;
 pub use doctor::doctor;
+pub use progress::Shown;
 use tools::{arguments, ask};
 
 /// Record-keeper of an AI coding agent's development loop. Without a command it
@@ -115,6 +118,24 @@ pub enum Command {
     Show {
         /// The loop
         slug: String,
+    },
+    /// Draw a loop, or the project's list of loops, as one page for a browser
+    Report {
+        /// The loop: its slug, or its id; default: all loops of the project
+        #[arg(value_name = "SLUG|UUID")]
+        of: Option<String>,
+        /// The file, which is replaced as a whole; - or none: standard output
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Show a loop, or the project's list of loops, live on the terminal
+    Watch {
+        /// The loop: its slug, or its id; default: all loops of the project
+        #[arg(value_name = "SLUG|UUID")]
+        of: Option<String>,
+        /// Print one frame as text, and end
+        #[arg(long)]
+        once: bool,
     },
     /// List the documents of a loop
     Documents {
@@ -259,6 +280,21 @@ pub enum ArchivesAction {
 }
 
 impl Command {
+    /// Whether it may take long, and is worth a line that says how far it has come.
+    pub fn may_take_long(&self) -> bool {
+        use Command::*;
+        matches!(
+            self,
+            Archive { .. }
+                | Restore { .. }
+                | Export { .. }
+                | Import { .. }
+                | Backup { .. }
+                | Vacuum
+                | Prune { .. }
+        )
+    }
+
     /// The exit status of the command when it is refused or fails.
     pub fn failure_status(&self) -> u8 {
         match self {
@@ -269,17 +305,42 @@ impl Command {
     }
 }
 
+/// A command that was refused or failed.
+#[derive(Debug)]
+pub struct Refused {
+    /// Why, and what to do.
+    pub why: String,
+    /// The exit status, where it is another one than the command's own.
+    pub status: Option<u8>,
+}
+
+impl Refused {
+    /// The command was used in a way in which it cannot work.
+    fn misuse(why: impl Into<String>) -> Refused {
+        Refused { why: why.into(), status: Some(2) }
+    }
+}
+
+impl From<String> for Refused {
+    fn from(why: String) -> Refused {
+        Refused { why, status: None }
+    }
+}
+
 /// Runs a command.
 ///
 /// # Errors
 ///
 /// What the tool, or the store, said when it refused.
-pub fn run(command: Command, service: &Service) -> Result<Answer, String> {
-    match command {
+pub fn run(command: Command, service: &Service) -> Result<Answer, Refused> {
+    let answer = match command {
+        Command::Report { of, out } => return report::run(service, of.as_deref(), out.as_deref()),
+        Command::Watch { of, once } => return watch::run(service, of.as_deref(), once),
         Command::Brief { slug, max_bytes } => {
-            let answer = ask(service, "loop_recover", arguments(json!({ "loopSlug": slug })))?;
-            let text = brief::text(&answer, max_bytes);
-            Ok(Answer::text(answer, text))
+            ask(service, "loop_recover", arguments(json!({ "loopSlug": slug }))).map(|answer| {
+                let text = brief::text(&answer, max_bytes);
+                Answer::text(answer, text)
+            })
         }
         Command::List { all_projects: true, finished } => loops::list_everywhere(service, finished),
         Command::List { all_projects: false, finished } => loops::list(service, finished),
@@ -310,7 +371,8 @@ pub fn run(command: Command, service: &Service) -> Result<Answer, String> {
         Command::Export { of, file, .. } => transfer::export(service, of.as_deref(), &file),
         Command::Import { file, as_slug } => transfer::import(service, &file, as_slug.as_deref()),
         Command::Backup { file } => transfer::backup(service, &file),
-    }
+    };
+    answer.map_err(Refused::from)
 }
 
 /// A sentence for standard error: what users wrote in it does not act on a terminal.

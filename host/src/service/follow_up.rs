@@ -10,6 +10,7 @@ use crate::contract::model::LoopId;
 use crate::contract::tools::{FileRestore, FollowUp};
 use crate::logic::{Logic, Session};
 use crate::mirror::{self, Item, MirrorError, Placed, Source as _, Synced};
+use crate::progress::{Progress, Unit};
 use crate::store::Store;
 
 use super::VERSION;
@@ -24,6 +25,7 @@ pub(super) fn run(
     follow_up: &FollowUp,
     store: &mut Store,
     logic: &Logic,
+    progress: &Progress,
 ) -> Result<Map<String, Value>, Failure> {
     let mut fields = Map::new();
     match follow_up {
@@ -40,14 +42,14 @@ pub(super) fn run(
             fields.insert("bytes_after".to_owned(), vacuumed.bytes_after.into());
         }
         FollowUp::Materialize(id) => {
-            let placed = Restorer { store, logic }.documents(id)?;
+            let placed = Restorer { store, logic, progress }.documents(id)?;
             list(&mut fields, "written", placed.written.into_iter().map(Value::from));
             list(&mut fields, "unchanged", placed.unchanged.into_iter().map(Value::from));
             list(&mut fields, "kept", placed.kept.into_iter().map(because));
             list(&mut fields, "failed", placed.failed.into_iter().map(because));
         }
         FollowUp::RestoreFiles(restore) => {
-            let placed = Restorer { store, logic }.files(restore)?;
+            let placed = Restorer { store, logic, progress }.files(restore)?;
             let restored = placed.written.into_iter().chain(placed.unchanged);
             list(&mut fields, "restored", restored.map(Value::from));
             list(&mut fields, "kept", placed.kept.into_iter().map(because));
@@ -85,6 +87,7 @@ fn list(fields: &mut Map<String, Value>, key: &str, entries: impl Iterator<Item 
 struct Restorer<'a> {
     store: &'a mut Store,
     logic: &'a Logic,
+    progress: &'a Progress,
 }
 
 impl Restorer<'_> {
@@ -98,11 +101,13 @@ impl Restorer<'_> {
         let heads = self.store.read()?.document_heads(id)?;
         let mut stamps = self.logic.session(&Cancel::default())?;
         let mut strips = self.logic.session(&Cancel::default())?;
-        let store = &mut *self.store;
+        let (store, progress) = (&mut *self.store, self.progress);
+        progress.begin_of("writing documents", heads.len() as u64, Unit::Of("documents"));
         // One at a time, so that no more than one is held however many there are.
         let items = heads.into_iter().map(|head| {
             let path = head.path;
             let content = stamped(store, &mut stamps, id, &slug, &path).map_err(|error| error.to_string());
+            progress.add(1);
             Item { path, content, modified_at: None }
         });
         // A file that differs in its header alone is the same.
@@ -128,8 +133,10 @@ impl Restorer<'_> {
         let mut placed = self.documents(id)?;
         let detail = self.store.read()?.archive(&restore.archive_id)?;
         let files = detail.map(|detail| detail.files).unwrap_or_default();
-        let store = &mut *self.store;
-        let wanted = files.into_iter().filter(|file| !file.document && !restore.without.contains(&file.path));
+        let (store, progress) = (&mut *self.store, self.progress);
+        progress.begin_of("writing files", files.len() as u64, Unit::Of("files"));
+        let files = files.into_iter().inspect(|_| progress.add(1));
+        let wanted = files.filter(|file| !file.document && !restore.without.contains(&file.path));
         let items = wanted.map(|file| {
             let content = store.read().and_then(|tx| tx.archived_content(&restore.archive_id, &file.path));
             let content = match content {

@@ -85,7 +85,7 @@ impl Service {
     }
 
     /// Reads for the project of the root, asking git where that is needed.
-    fn in_project<T>(
+    pub(super) fn in_project<T>(
         &self,
         work: impl Fn(&Tx<'_>, Resolved, &ProjectRoot) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {

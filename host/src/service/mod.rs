@@ -16,6 +16,7 @@
 mod doctor;
 mod failure;
 mod follow_up;
+mod glance;
 mod loops;
 mod outside;
 mod people;
@@ -34,6 +35,7 @@ use crate::evidence::Scripts;
 use crate::logic::{Logic, LogicError};
 use crate::mcp::{self, Reply};
 use crate::mirror;
+use crate::progress::Progress;
 use crate::repo::{FLAG, ProjectRoot, RootError, VARIABLE};
 use crate::store::{Store, StoreError, Tx, Writer};
 
@@ -69,6 +71,8 @@ pub struct Parts {
     pub seams: Seams,
     /// Whether a gate may run programs.
     pub scripts: Scripts,
+    /// Where long work tells how far it has come.
+    pub progress: Progress,
 }
 
 /// The record-keeper: runs calls one at a time.
@@ -83,6 +87,7 @@ pub struct Service {
     scripts: Scripts,
     /// Who the logic is, asked for once.
     identity: OnceLock<tools::Identity>,
+    progress: Progress,
     catalogue: Mutex<Option<Vec<tools::Tool>>>,
     /// Opened by the first call that needs it, and again after a failure.
     store: Mutex<Option<Store>>,
@@ -109,9 +114,9 @@ enum Attempt {
 impl Service {
     /// Puts the parts together.
     pub fn new(parts: Parts) -> Service {
-        let Parts { logic, root, state_dir, seams, scripts } = parts;
+        let Parts { logic, root, state_dir, seams, scripts, progress } = parts;
         let (identity, catalogue, store, site) = Default::default();
-        Service { logic, root, state_dir, seams, scripts, identity, catalogue, store, site }
+        Service { logic, root, state_dir, seams, scripts, progress, identity, catalogue, store, site }
     }
 
     /// Returns who the logic is, asked for once.
@@ -165,7 +170,7 @@ impl Service {
             Some(store) => store,
             closed => {
                 let writer = self.writer()?;
-                let mut store = Store::open_for(state_dir, writer.clone())?;
+                let mut store = Store::open_for(state_dir, writer.clone(), self.progress.clone())?;
                 let others = store.read()?.other_logics()?;
                 if let Some(said) = loops::of_others(&others, &writer) {
                     tracing::warn!("{}: {said}", store.path().display());
@@ -297,15 +302,16 @@ impl Service {
             let mut source = Rendered { store, logic: &self.logic, loop_id: &set.loop_id };
             mirror::sync(&set, &mut source).err()
         });
-        let added = match follow_up.map(|follow_up| follow_up::run(&follow_up, store, &self.logic)) {
-            None => serde_json::Map::new(),
-            Some(Ok(added)) => added,
-            Some(Err(error)) if writes.is_empty() => return Err(error),
-            Some(Err(error)) => {
-                tracing::warn!(%error, "the call was stored, and what follows it failed");
-                serde_json::Map::from_iter([("follow_up".to_owned(), format!("failed: {error}").into())])
-            }
-        };
+        let added =
+            match follow_up.map(|follow_up| follow_up::run(&follow_up, store, &self.logic, &self.progress)) {
+                None => serde_json::Map::new(),
+                Some(Ok(added)) => added,
+                Some(Err(error)) if writes.is_empty() => return Err(error),
+                Some(Err(error)) => {
+                    tracing::warn!(%error, "the call was stored, and what follows it failed");
+                    serde_json::Map::from_iter([("follow_up".to_owned(), format!("failed: {error}").into())])
+                }
+            };
         Ok(Passed { reply, refused, mirror, follow_up: added })
     }
 

@@ -10,6 +10,7 @@ use crate::digest::digest;
 use crate::evidence;
 use crate::logic::Session;
 use crate::mirror::{self, FileRead};
+use crate::progress::Unit;
 use crate::store::{Held, HeldFile, pack};
 
 use super::failure::Failure;
@@ -93,8 +94,11 @@ impl Outside {
             (Query::Capture((id, paths)), Some((root, slug))) => {
                 let mut session = with.service.logic.session(with.cancel)?;
                 let mut files = Vec::with_capacity(paths.len());
+                let progress = &with.service.progress;
+                progress.begin_of("reading files", paths.len() as u64, Unit::Of("files"));
                 for path in paths {
                     files.push(self.capture(id, root, slug, path, &mut session)?);
+                    progress.add(1);
                 }
                 Answer::Capture(files)
             }

@@ -163,7 +163,7 @@ impl Service {
         self.with_store(|store| Ok(work(store)))?
     }
 
-    fn read<T>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T, Refusal>) -> Result<T, Refusal> {
+    pub(super) fn read<T>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T, Refusal>) -> Result<T, Refusal> {
         self.on_store(|store| work(&store.read()?))
     }
 

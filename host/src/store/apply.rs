@@ -10,6 +10,7 @@ use super::record::{Binder, Record, parameters};
 use super::writer::{self, Writer, own_loop_key};
 use super::{document, run};
 use crate::contract::{model, tools};
+use crate::progress::{Progress, Unit};
 
 /// What names a loop; seldom changed, and all of it indexed.
 const IDENTITY: [&str; 4] = ["id", "slug", "project_id", "project_root"];
@@ -23,7 +24,9 @@ pub(super) fn apply(
     writer: &Writer,
     writes: &[tools::Write],
     held: &Held,
+    progress: &Progress,
 ) -> Result<(), Failure> {
+    progress.begin_of("storing changes", writes.len() as u64, Unit::Of("changes"));
     let mut keys = Keys { db, writer, last: None };
     for write in writes {
         match write {
@@ -92,6 +95,7 @@ pub(super) fn apply(
             }
             tools::Write::DropHistory((id, at)) => drop_history(db, keys.of(id)?, *at)?,
         }
+        progress.add(1);
     }
     Ok(())
 }

@@ -204,7 +204,7 @@ pub(super) fn events_after(
     Ok(events)
 }
 
-fn text_bytes(event: &model::Event) -> usize {
+pub(super) fn text_bytes(event: &model::Event) -> usize {
     let model::Event { event, phase, task, from, to, agent, note, evidence, issue, pr, branch, .. } = event;
     let others = [phase, task, from, to, agent, note, evidence, issue, pr, branch];
     event.len() + others.into_iter().flatten().map(String::len).sum::<usize>()

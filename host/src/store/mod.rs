@@ -15,6 +15,7 @@ mod cell;
 mod check;
 mod document;
 mod error;
+mod glance;
 mod load;
 mod location;
 mod look;
@@ -42,6 +43,7 @@ pub use blob::{BlobFault, FILE_MAX, Packed, pack, unpack};
 pub use check::APPLICATION_ID;
 pub use document::KeptDocuments;
 pub use error::StoreError;
+pub use glance::{Bounds, Newest, Version};
 pub use location::{Environment, OVERRIDE, state_dir};
 pub use look::{Looked, sqlite_version};
 
@@ -51,6 +53,7 @@ pub use upkeep::{Latched, Pointed, Size, Vacuumed};
 pub use writer::{OtherLogic, OthersLoop, Writer};
 
 use crate::contract::{model, tools};
+use crate::progress::Progress;
 use error::Failure;
 use open::{Access, FileId, Options};
 
@@ -72,14 +75,16 @@ impl Store {
     /// Opens the database in the state folder `dir` for the changes of `writer`; makes
     /// and migrates it as needed.
     ///
+    /// Long work tells `progress` how far it has come.
+    ///
     /// Any number of processes may do this at once. A database that cannot be written
     /// is opened for reading, as far as SQLite can read it.
     ///
     /// # Errors
     /// Whatever stands in the way, by path; a file that is not ours, or newer, is left
     /// as it was.
-    pub fn open_for(dir: &Path, writer: Writer) -> Result<Store, StoreError> {
-        Store::open_with(dir, Options { writer: Arc::new(writer), ..Options::default() })
+    pub fn open_for(dir: &Path, writer: Writer, progress: Progress) -> Result<Store, StoreError> {
+        Store::open_with(dir, Options { writer: Arc::new(writer), progress, ..Options::default() })
     }
 
     /// Opens the database for the built-in logic; see [`Store::open_for`].
@@ -156,14 +161,15 @@ pub struct Tx<'a> {
     path: &'a Path,
     writer: &'a Writer,
     writes: bool,
+    progress: &'a Progress,
     /// Set when writes failed half-way, so that the first half cannot be committed.
     failed: Cell<bool>,
 }
 
 impl<'a> Tx<'a> {
     fn begin(store: &'a Store, sql: &str, writes: bool) -> Result<Tx<'a>, StoreError> {
-        let writer = &store.options.writer;
-        let tx = Tx { db: &store.db, path: &store.path, writer, writes, failed: Cell::new(false) };
+        let (writer, progress) = (&store.options.writer, &store.options.progress);
+        let tx = Tx { db: &store.db, path: &store.path, writer, writes, progress, failed: Cell::new(false) };
         tx.run(sql)?;
         Ok(tx)
     }
@@ -222,7 +228,7 @@ impl<'a> Tx<'a> {
         if writes.is_empty() {
             return Ok(());
         }
-        self.change(|| apply::apply(self.db, self.writer, writes, held))
+        self.change(|| apply::apply(self.db, self.writer, writes, held, self.progress))
     }
 
     /// Returns the loop that the project `project_id` has as `slug` in `root`.

@@ -14,6 +14,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::check::{State, beside, judge, main_file, orphaned_log};
 use super::error::{Failure, StoreError};
 use super::{FILE, Store, Writer, migrate};
+use crate::progress::Progress;
 
 /// Every statement of the store stays prepared.
 const STATEMENTS: usize = 64;
@@ -33,13 +34,21 @@ pub(super) struct Options {
     pub looks: bool,
     /// Whose changes are stored.
     pub writer: Arc<Writer>,
+    /// Where long work tells how far it has come.
+    pub progress: Progress,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let busy_timeout = Duration::from_millis(5000);
-        let writer = Arc::default();
-        Options { busy_timeout, migrations: migrate::MIGRATIONS, vfs: None, looks: false, writer }
+        Options {
+            busy_timeout,
+            migrations: migrate::MIGRATIONS,
+            vfs: None,
+            looks: false,
+            writer: Arc::default(),
+            progress: Progress::default(),
+        }
     }
 }
 

@@ -25,6 +25,7 @@ use super::snapshot::{self, Snapshot, insert_row, unfit};
 use super::{Store, Tx};
 use crate::contract::model;
 use crate::digest::hex;
+use crate::progress::{Counted, Progress, Unit};
 
 const FORMAT: &str = "loop-state export";
 const VERSION: u32 = 1;
@@ -122,7 +123,13 @@ impl<W: Write> Lines<W> {
     }
 }
 
-fn export(db: &Connection, what: &Selection, at: i64, to: &mut dyn Write) -> Result<Transferred, Failure> {
+fn export(
+    db: &Connection,
+    what: &Selection,
+    at: i64,
+    to: &mut dyn Write,
+    progress: &Progress,
+) -> Result<Transferred, Failure> {
     let gzip = GzBuilder::new().operating_system(255).write(BufWriter::new(to), Compression::default());
     let mut lines = Lines { to: gzip, sum: Sha256::new(), lines: 0 };
     let schema = db.query_row("PRAGMA user_version", [], |row| row.get(0))?;
@@ -159,11 +166,14 @@ fn export(db: &Connection, what: &Selection, at: i64, to: &mut dyn Write) -> Res
             rows(db, &tables, ROOT, &roots, &mut lines)?;
         }
     }
+    progress.begin_of("writing loops", loops.len() as u64, Unit::Of("loops"));
     for id in &loops {
         lines.put(&Line::Loop(snapshot::take(db, id)?))?;
         done.loops += 1;
+        progress.add(1);
     }
     if *what == Selection::All {
+        progress.begin("writing archives and the rest");
         done.archives = rows(db, &tables, ARCHIVE, "TRUE", &mut lines)?;
         rows(db, &tables, ARCHIVE_FILE, "TRUE", &mut lines)?;
         done.others += rows(db, &tables, DOCUMENT, "loop_id NOT IN (SELECT id FROM loop)", &mut lines)?;
@@ -518,7 +528,7 @@ impl Tx<'_> {
     /// # Errors
     /// [`StoreError::UnknownLoop`]; [`StoreError::Stream`] for `to`, which is incomplete then.
     pub fn export(&self, what: &Selection, at: i64, to: &mut dyn Write) -> Result<Transferred, StoreError> {
-        self.at(export(self.db, what, at, to))
+        self.at(export(self.db, what, at, to, self.progress))
     }
 }
 
@@ -541,11 +551,17 @@ impl Store {
         let tx = self.read()?;
         let tables = tx.at(schema::tables(tx.db))?;
         drop(tx);
-        let digest = verify(from, &tables, renamed.is_some()).map_err(|failure| failure.at(&self.path))?;
-        let again = from.seek(SeekFrom::Start(0)).map_err(stream("read"));
-        again.map_err(|failure| failure.at(&self.path))?;
+        let progress = self.options.progress.clone();
+        let at = |failure: Failure| failure.at(&self.path);
+        let bytes = from.seek(SeekFrom::End(0)).map_err(stream("read")).map_err(at)?;
+        let mut from = Counted { inner: from, progress: &progress };
+        progress.begin_of("checking the file", bytes, Unit::Bytes);
+        from.inner.seek(SeekFrom::Start(0)).map_err(stream("read")).map_err(at)?;
+        let digest = verify(&mut from, &tables, renamed.is_some()).map_err(at)?;
+        progress.begin_of("reading it in", bytes, Unit::Bytes);
+        from.inner.seek(SeekFrom::Start(0)).map_err(stream("read")).map_err(at)?;
         let tx = self.write()?;
-        let done = tx.change(|| import(tx.db, from, renamed, &digest))?;
+        let done = tx.change(|| import(tx.db, &mut from, renamed, &digest))?;
         tx.commit()?;
         Ok(done)
     }

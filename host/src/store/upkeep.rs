@@ -87,7 +87,11 @@ impl Store {
             return Err(failed("something is there already, choose another name".to_owned()));
         }
         let unfinished = beside(to, &format!(".copying-{}", std::process::id()));
+        let progress = &self.options.progress;
+        // Free pages are not copied, so that it ends a little before it was told.
+        progress.begin_file("copying the database", unfinished.clone(), self.size().database);
         let made = copy(&self.path, &unfinished, &self.options)
+            .inspect(|()| progress.begin("checking the copy"))
             .and_then(|()| self.inspect(&unfinished))
             .and_then(|()| settle(&unfinished, to).map_err(|error| error.to_string()));
         let _ = fs::remove_file(&unfinished);
@@ -111,6 +115,7 @@ impl Store {
     /// [`StoreError::Busy`] when another process keeps writing, [`StoreError::Full`] when
     /// there is no room for the rebuilt database.
     pub fn vacuum(&mut self) -> Result<Vacuumed, StoreError> {
+        self.options.progress.begin("rebuilding the database");
         // For its refusals, and to have the file that is there now.
         drop(self.write()?);
         let bytes_before = self.size().total();

@@ -3,6 +3,7 @@
 use super::archive::{ARCHIVE, archive, document, everything};
 use super::sample::Sample;
 use super::*;
+use crate::progress::Progress;
 use crate::store::{Held, OtherLogic, Selection, Writer};
 use tools::{Answer, Query, Write};
 
@@ -12,7 +13,7 @@ fn kanban() -> Writer {
 
 /// The same database, as another logic has it open.
 fn as_kanban(folder: &TempDir) -> Store {
-    Store::open_for(folder.path(), kanban()).unwrap()
+    Store::open_for(folder.path(), kanban(), Progress::default()).unwrap()
 }
 
 /// Every write there is that is about the loop `id`; creating one aside.
@@ -126,7 +127,9 @@ fn two_logics_keep_loops_side_by_side() {
     let versions: String = store.db.query_row(versions, [], |row| row.get(0)).unwrap();
     assert_eq!(versions, "loop-state: kanban:7 kanban:7");
     // A change by a later version is one by the same logic.
-    let mut later = Store::open_for(folder.path(), Writer { version: "8".into(), ..kanban() }).unwrap();
+    let mut later =
+        Store::open_for(folder.path(), Writer { version: "8".into(), ..kanban() }, Progress::default())
+            .unwrap();
     write(&mut later, |tx| tx.apply(&[Write::PutLoop(a_loop(2))]).unwrap());
 
     // What is offered for pruning is what may be pruned.

@@ -1,0 +1,78 @@
+//! How a status looks.
+
+/// The look of a word. It is always shown beside the word, never in place of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// Nothing about it stands out.
+    Plain,
+    /// Something goes on.
+    Active,
+    /// It waits for someone.
+    Waiting,
+    /// It came out well.
+    Good,
+    /// It came out badly.
+    Bad,
+    /// It is set aside.
+    Aside,
+}
+
+impl Tone {
+    /// A name for style sheets.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tone::Plain => "plain",
+            Tone::Active => "active",
+            Tone::Waiting => "waiting",
+            Tone::Good => "good",
+            Tone::Bad => "bad",
+            Tone::Aside => "aside",
+        }
+    }
+
+    /// A sign of one cell, for those who do not see colours.
+    pub fn sign(self) -> char {
+        match self {
+            Tone::Plain => '○',
+            Tone::Active => '●',
+            Tone::Waiting => '◆',
+            Tone::Good => '✓',
+            Tone::Bad => '✗',
+            Tone::Aside => '–',
+        }
+    }
+
+    /// Whether nothing is left to do about it.
+    pub fn is_closed(self) -> bool {
+        matches!(self, Tone::Good | Tone::Aside)
+    }
+}
+
+/// The words that are common enough to have a look of their own.
+///
+/// A replaced logic may use others: they look plain, and nothing else depends on it.
+const WORDS: &[(Tone, &[&str])] = &[
+    (Tone::Good, &["complete", "completed", "done", "finished", "passed", "satisfied"]),
+    (Tone::Bad, &["failed", "blocked", "rejected", "failure"]),
+    (Tone::Waiting, &["changes-requested", "in-review", "review", "waiting", "paused"]),
+    (
+        Tone::Active,
+        &[
+            "active",
+            "in-progress",
+            "doing",
+            "running",
+            "issue-open",
+            "verified",
+            "secure",
+            "pr-open",
+            "merged",
+        ],
+    ),
+    (Tone::Aside, &["skipped", "superseded", "aborted", "not-needed", "cancelled", "deferred"]),
+];
+
+/// The look of a status.
+pub fn tone(word: &str) -> Tone {
+    WORDS.iter().find(|(_, words)| words.contains(&word)).map_or(Tone::Plain, |(tone, _)| *tone)
+}
