@@ -1,6 +1,7 @@
 //! A live view on the terminal, which is left as it was found however this ends.
 
 use std::io::{self, IsTerminal, Read as _, Stdout};
+use std::mem::ManuallyDrop;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -135,7 +136,9 @@ impl Feed<'_> {
 
 /// The terminal while it is ours.
 struct Screen {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// Never dropped: it would complain to a standard error that may be gone as well,
+    /// and panic. What it would put right, [`give_back`] does.
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
 }
 
 impl Screen {
@@ -152,7 +155,7 @@ impl Screen {
                 let options = TerminalOptions { viewport: Viewport::Fullscreen };
                 Terminal::with_options(CrosstermBackend::new(io::stdout()), options)
             })
-            .map(|terminal| Screen { terminal });
+            .map(|terminal| Screen { terminal: ManuallyDrop::new(terminal) });
         if taken.is_err() {
             give_back();
         }
@@ -284,7 +287,8 @@ fn is_ready(queued: bool) -> io::Result<bool> {
     if terminal[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
         return Err(io::Error::new(io::ErrorKind::BrokenPipe, "it is gone"));
     }
-    event::poll(Duration::ZERO)
+    // The library looks only when it is given time to.
+    event::poll(Duration::from_millis(1))
 }
 
 /// What a key means here; `None` for nothing.

@@ -185,9 +185,8 @@ impl Walk {
     }
 
     fn types(&mut self, at: &Place, ours: &Type, theirs: &Type) {
-        if ours == theirs {
-            return;
-        }
+        // Not left early where the two are equal: to the engine two enumerations are that
+        // whatever the order of their cases.
         let mut at = at.clone();
         if let Some((name, _)) = self.names.iter().find(|(_, known)| known == ours) {
             if !self.told.insert(name.clone()) {
@@ -225,6 +224,7 @@ impl Walk {
                     self.types(&at, &ours, &theirs);
                 }
             }
+            _ if ours == theirs => {}
             _ => self.tell(&at, format!("is {} and should be {}", kind(theirs), kind(ours))),
         }
     }
