@@ -31,13 +31,16 @@ def installed(root: Path, kind, name, version):
 
 
 def npm(folder, name, version):
-    quiet = ["--no-audit", "--no-fund", "--no-update-notifier"]
-    run(["npm", "install", "--prefix", str(folder), *quiet, f"{name}@{version}"])
+    quiet = ["--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"]
+    # Else it takes minutes to find out that there is no registry.
+    patience = ["--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=30000"]
+    run(["npm", "install", "--prefix", str(folder), *quiet, *patience, f"{name}@{version}"])
 
 
 def pip(folder, name, version):
     # Not an environment of `venv`, whose programs name the folder that they were made in.
-    run([sys.executable, "-m", "pip", "install", "--quiet", "--target", str(folder), f"{name}=={version}"])
+    quiet = ["--quiet", "--disable-pip-version-check", "--root-user-action=ignore", "--retries=1", "--timeout=30"]
+    run([sys.executable, "-m", "pip", "install", *quiet, "--target", str(folder), f"{name}=={version}"])
 
 
 def cargo(folder, name, version):

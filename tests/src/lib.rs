@@ -6,15 +6,15 @@
 //! | module | does |
 //! |---|---|
 //! | [`chance`] | seeded randomness that says its seed when a test fails |
+//! | [`contract`] | the files of the contract, and its README's examples |
 //! | [`look`] | what is in a database and in a folder, to be compared |
-//! | [`registry`] | tools from npm and PyPI, pinned |
 //! | [`packages`] | programs of others, from their registries |
 //! | [`views`] | whether a folder shows what the database holds |
 
 pub mod chance;
+pub mod contract;
 pub mod look;
 pub mod packages;
-pub mod registry;
 pub mod views;
 
 use serde_json::{Value, json};

@@ -1,13 +1,17 @@
 //! Programs of others that tests and the bench run beside the product, each installed
 //! from its registry into `target/packages` and kept there.
+//!
+//! A test that cannot have one ends after one line on standard error that says what was
+//! skipped and why.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 /// One package in one version.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Package {
-    /// `npm` or `cargo`.
+    /// `npm`, `pip` or `cargo`.
     pub registry: &'static str,
     /// As the registry has it.
     pub name: &'static str,
@@ -43,4 +47,27 @@ impl Package {
         let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
         if done.status.success() { Ok(said(&done.stdout).into()) } else { Err(said(&done.stderr)) }
     }
+
+    /// The folder that the package lies in; `None` where it cannot be had, which is then
+    /// said.
+    #[must_use]
+    pub fn or_skipped(&self) -> Option<PathBuf> {
+        // One at a time: tests of one file may want the same package. What could not be
+        // installed is not tried again.
+        static FAILED: Mutex<Vec<(Package, String)>> = Mutex::new(Vec::new());
+        let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = failed.iter().find(|(package, _)| package == self).map(|(_, why)| why.clone());
+        let why = match known.map_or_else(|| self.installed(), Err) {
+            Ok(folder) => return Some(folder),
+            Err(why) => why,
+        };
+        skipped(&format!("{} {} from {}", self.name, self.version, self.registry), &why);
+        failed.push((*self, why));
+        None
+    }
+}
+
+/// Says that a test did not run.
+pub fn skipped(what: &str, why: &str) {
+    eprintln!("skipped: {what}: {why}");
 }

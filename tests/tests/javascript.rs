@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use loop_state_tests::World;
-use loop_state_tests::registry::{contract, example, npm, skipped};
+use loop_state_tests::contract::{contract, example};
+use loop_state_tests::packages::{Package, skipped};
 use serde_json::json;
 
-const PACKAGE: &str = "componentize-qjs";
-const VERSION: &str = "0.4.5";
+const COMPONENTIZE: Package = Package { registry: "npm", name: "componentize-qjs", version: "0.4.5" };
 
 /// The folder of the tool that makes components of JavaScript.
 fn tool() -> Option<PathBuf> {
@@ -21,7 +21,7 @@ fn tool() -> Option<PathBuf> {
         skipped("a logic in JavaScript", "node is not installed");
         return None;
     }
-    npm(PACKAGE, VERSION)
+    COMPONENTIZE.or_skipped()
 }
 
 /// A component of `logic.js` in this folder, by the README's command, for this world.
@@ -31,7 +31,7 @@ fn component(tool: &Path, folder: &Path, world: &str) -> Vec<u8> {
     let arguments = command.expect("the command that makes the component").split(' ');
     let arguments = arguments.map(|word| if word == "logic" { world } else { word });
     let output = Command::new("node")
-        .arg(tool.join("node_modules").join(PACKAGE).join("bin").join(PACKAGE))
+        .arg(tool.join("node_modules").join(COMPONENTIZE.name).join("bin").join(COMPONENTIZE.name))
         .args(arguments)
         .current_dir(folder)
         .output()

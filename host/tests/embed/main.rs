@@ -10,7 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use loop_state_tests::registry::{example, npm, pip, skipped};
+use loop_state_tests::contract::example;
+use loop_state_tests::packages::{Package, skipped};
 use loop_state_tests::{World, binary};
 use serde_json::{Value, json};
 
@@ -18,9 +19,9 @@ use native::Native;
 use value::Dialect;
 
 /// The transpiler of `jco`, without the rest of it.
-const JCO: (&str, &str) = ("@bytecodealliance/jco-transpile", "0.15.0");
+const JCO: Package = Package { registry: "npm", name: "@bytecodealliance/jco-transpile", version: "0.15.0" };
 
-const WASMTIME: (&str, &str) = ("wasmtime", "50.0.1");
+const WASMTIME: Package = Package { registry: "pip", name: "wasmtime", version: "50.0.1" };
 
 /// The component that the build left for other programs.
 fn component() -> PathBuf {
@@ -128,12 +129,12 @@ fn javascript_gets_the_same() {
     if Command::new("node").arg("--version").output().is_err() {
         return skipped("the component in JavaScript", "node is not installed");
     }
-    let Some(tool) = npm(JCO.0, JCO.1) else { return };
+    let Some(tool) = JCO.or_skipped() else { return };
     let world = played();
     let mut native = Native::of(&component(), &world.database());
     let folder = world.top();
     // What `jco transpile` does.
-    let entry = tool.join("node_modules").join(JCO.0).join("dist/index.js");
+    let entry = tool.join("node_modules").join(JCO.name).join("dist/index.js");
     let transpile = format!(
         "import {{ transpile, writeFiles }} from {:?};\n\
          const made = await transpile({:?}, {{ name: \"loop-logic\", outDir: \"logic\" }});\n\
@@ -158,7 +159,7 @@ fn python_gets_the_same() {
     if Command::new("python3").arg("--version").output().is_err() {
         return skipped("the component in Python", "python3 is not installed");
     }
-    let Some(library) = pip(WASMTIME.0, WASMTIME.1) else { return };
+    let Some(library) = WASMTIME.or_skipped() else { return };
     let world = played();
     let mut native = Native::of(&component(), &world.database());
     let folder: &Path = world.top();
