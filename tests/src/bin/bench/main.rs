@@ -94,8 +94,9 @@ fn report(load: Option<f64>, floor: &Table, writes: &Table, goals: &Table) -> St
          without them. Ratios compare medians of calls made in turns; at many changes a second, how many times as long as\n\
          the floor one takes.\n\n{floor}\n\
          ## Beside other servers\n\n\
-         Each by the same driver over pipes, on the same file system, with 20 tasks (or notes), its default settings and its\n\
-         nearest write; started and called in turns. Memory counts child processes. The last two columns are found by the\n\
+         Each by the same driver over pipes, on the same file system, with 20 tasks (or notes) and its nearest write;\n\
+         started and called in turns. Settings are as they come, but that backlog.md gets no git and does not look into\n\
+         branches, which spares it time. Memory counts child processes. The last two columns are found by the\n\
          run: strace counts {TRACED} writes up to their answers (per write), and a server that was killed as soon as it had\n\
          answered is started again and asked. What is not synced by then survives a kill, not a power cut.\n\n{writes}\n\
          The goal tools have the names and arguments of loopsmith's:\n\n{goals}",
