@@ -164,8 +164,11 @@ impl<W: Write> Wire<W> {
     }
 
     /// Returns a cancellation for a request that is still open, until none is.
+    ///
+    /// The newest first: were the call at work the first to end, one that waits would
+    /// begin before it is cancelled as well.
     fn abandon(&mut self) -> Option<ClientJsonRpcMessage> {
-        let number = *self.open.keys().next()?;
+        let number = *self.open.keys().max()?;
         self.close(number);
         Some(cancellation(number, None))
     }
