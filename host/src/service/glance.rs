@@ -64,11 +64,7 @@ impl Service {
         self.in_project(|tx, resolved, root| {
             let project = resolved.project;
             let list = |include_finished: bool| {
-                let filter = LoopFilter { include_finished, limit, offset: 0 };
-                match tx.answer(&project.id, &root.path, &Query::LoopList(filter))? {
-                    Some(Answer::LoopList(page)) => Ok(page),
-                    _ => Err(Refusal::from(Failure::Unanswered { query: "the list of loops".to_owned() })),
-                }
+                tx.loop_page(&project.id, &LoopFilter { include_finished, limit, offset: 0 })
             };
             let (open, all) = (list(false)?, list(true)?);
             let place = |of: &crate::contract::model::LoopSummary| (of.slug.clone(), of.project_root.clone());

@@ -52,12 +52,8 @@ impl Service {
     /// A failing database, or no project.
     pub fn loops_here(&self, include_finished: bool) -> Result<LoopsOfProject, Refusal> {
         let filter = tools::LoopFilter { include_finished, limit: u32::MAX, offset: 0 };
-        self.in_project(|tx, resolved, root| {
-            let query = tools::Query::LoopList(filter);
-            let loops = match tx.answer(&resolved.project.id, &root.path, &query)? {
-                Some(tools::Answer::LoopList(page)) => page.loops,
-                _ => Vec::new(),
-            };
+        self.in_project(|tx, resolved, _| {
+            let loops = tx.loop_page(&resolved.project.id, &filter)?.loops;
             Ok(LoopsOfProject { project: resolved.project, loops })
         })
     }

@@ -5,7 +5,7 @@
 //! loop.
 
 use crate::contract::model::{Document, DocumentHead, LoopSummary};
-use crate::contract::tools::{Answer, LoopFilter, Query};
+use crate::contract::tools::LoopFilter;
 use crate::store::{
     Duplicates, KeptDocuments, Merged, ProjectEdit, ProjectRow, ProjectSummary, Store, StoreError, Tx,
 };
@@ -185,11 +185,8 @@ impl Service {
         self.read(|tx| {
             let mut projects = Vec::new();
             for ProjectSummary { project, .. } in tx.projects()? {
-                let Some(Answer::LoopList(page)) = tx.answer(&project.id, "", &Query::LoopList(filter))?
-                else {
-                    continue;
-                };
-                projects.push(LoopsOfProject { project, loops: page.loops });
+                let loops = tx.loop_page(&project.id, &filter)?.loops;
+                projects.push(LoopsOfProject { project, loops });
             }
             Ok(projects)
         })

@@ -247,7 +247,11 @@ const LISTED: &str = "FROM loop WHERE project_id = ?1 AND (?2 OR finished_at IS 
 /// One page of them, newest-touched first: parameters 3 and 4 cut it out.
 const PAGE: &str = "ORDER BY updated_at DESC, slug, loop_key LIMIT ?3 OFFSET ?4";
 
-fn page(db: &Connection, project_id: &str, filter: &tools::LoopFilter) -> Result<tools::LoopPage, Failure> {
+pub(super) fn page(
+    db: &Connection,
+    project_id: &str,
+    filter: &tools::LoopFilter,
+) -> Result<tools::LoopPage, Failure> {
     static TOTAL: LazyLock<String> = LazyLock::new(|| format!("SELECT count(*) {LISTED}"));
     static LOOPS: LazyLock<String> = LazyLock::new(|| {
         format!("SELECT loop_key, slug, title, phase, status, updated_at, project_root {LISTED} {PAGE}")

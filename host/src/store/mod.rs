@@ -244,6 +244,18 @@ impl<'a> Tx<'a> {
         self.at(load::loop_state(self.db, project_id, root, slug))
     }
 
+    /// Returns the project's loops under all of its roots, newest-touched first.
+    ///
+    /// # Errors
+    /// See [`Tx::project_of_root`].
+    pub fn loop_page(
+        &self,
+        project_id: &str,
+        filter: &tools::LoopFilter,
+    ) -> Result<tools::LoopPage, StoreError> {
+        self.at(load::page(self.db, project_id, filter))
+    }
+
     /// Returns the loop with this id.
     ///
     /// # Errors
