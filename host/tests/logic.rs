@@ -80,8 +80,14 @@ fn kind(result: Result<String, LogicError>) -> &'static str {
 
 #[test]
 fn each_fault_is_named_and_the_next_call_works() {
-    for component in [FAULTY, FAULTY_WASI] {
+    for (component, prepare) in [(FAULTY, false), (FAULTY, true), (FAULTY_WASI, false), (FAULTY_WASI, true)] {
         let logic = load(component, LIMITS).unwrap();
+        let decide = |tool: &str| {
+            if prepare {
+                logic.prepare().unwrap();
+            }
+            decide(&logic, tool)
+        };
         for (tool, expected) in [
             ("ok", "ok"),
             ("panic", "panicked"),
@@ -91,9 +97,9 @@ fn each_fault_is_named_and_the_next_call_works() {
             ("recurse", "out of stack"),
         ] {
             let started = Instant::now();
-            assert_eq!(kind(decide(&logic, tool)), expected, "{tool}");
+            assert_eq!(kind(decide(tool)), expected, "{tool}");
             assert!(started.elapsed() < SOON, "{tool} took too long");
-            assert_eq!(kind(decide(&logic, "ok")), "ok", "after {tool}");
+            assert_eq!(kind(decide("ok")), "ok", "after {tool}");
         }
     }
 }
@@ -133,9 +139,39 @@ fn one_session_serves_many_calls() {
 }
 
 #[test]
+fn nothing_passes_from_one_session_to_the_next() {
+    let logic = load(FAULTY, LIMITS).unwrap();
+    for round in 0..3 {
+        for prepared in [true, false] {
+            if prepared {
+                logic.prepare().unwrap();
+                logic.prepare().unwrap();
+            }
+            let mut session = logic.session(&Cancel::default()).unwrap();
+            for said in ["0", "1"] {
+                match session.decide(&call("count"), &facts()).unwrap() {
+                    tools::Decision::Done(outcome) => assert_eq!(outcome.reply, said, "in round {round}"),
+                    tools::Decision::Need(queries) => panic!("asked for {queries:?}"),
+                }
+            }
+            session.end();
+        }
+    }
+}
+
+#[test]
 fn a_call_is_cancelled_from_another_thread() {
+    for prepared in [false, true] {
+        cancelled_from_another_thread(prepared);
+    }
+}
+
+fn cancelled_from_another_thread(prepared: bool) {
     let unlimited = Limits { call_time: Duration::from_secs(3600), ..LIMITS };
     let logic = load(FAULTY, unlimited).unwrap();
+    if prepared {
+        logic.prepare().unwrap();
+    }
     let cancel = Cancel::default();
     let mut session = logic.session(&cancel).unwrap();
     let started = Instant::now();

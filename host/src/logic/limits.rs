@@ -48,8 +48,13 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    pub fn new(limits: Limits, cancel: Cancel) -> Self {
-        Self { limits, cancel, started: Instant::now(), used_bytes: 0 }
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, cancel: Cancel::default(), started: Instant::now(), used_bytes: 0 }
+    }
+
+    /// Listens to this wish to stop from here on.
+    pub fn watch(&mut self, cancel: &Cancel) {
+        self.cancel = cancel.clone();
     }
 
     /// Starts the clock of one invocation.
@@ -121,7 +126,7 @@ mod tests {
     #[test]
     fn memories_and_tables_share_one_account() {
         let limits = Limits { memory_bytes: 1000, ..Limits::default() };
-        let mut guard = Guard::new(limits, Cancel::default());
+        let mut guard = Guard::new(limits);
         assert!(guard.memory_growing(0, 600, None).unwrap());
         assert!(guard.table_growing(0, 50, None).unwrap());
         // Refused by the component's own maximum, and not charged.
@@ -133,7 +138,8 @@ mod tests {
     #[test]
     fn a_cancelled_call_does_not_start() {
         let cancel = Cancel::default();
-        let mut guard = Guard::new(Limits::default(), cancel.clone());
+        let mut guard = Guard::new(Limits::default());
+        guard.watch(&cancel);
         assert_eq!(guard.start(), Ok(()));
         cancel.cancel();
         assert_eq!(guard.start(), Err(Stop::Cancelled));

@@ -3,6 +3,8 @@
 //! Owns the engine, the component and the limits it runs under. Every call gets
 //! a session of its own, a fresh instance: nothing is carried over from one call
 //! to the next, and whatever a component does to itself ends with its session.
+//! The instance may be made before the call comes, and be taken down after it was
+//! answered: that is what [`Logic::prepare`] is for.
 //! Knows neither SQL nor MCP; what the values mean is between the logic and the
 //! modules that store and show them.
 //!
@@ -20,8 +22,8 @@ mod ticker;
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Config, Engine, Store};
@@ -46,6 +48,16 @@ pub struct Logic {
     pre: LogicBindingsPre<State>,
     ticker: Ticker,
     limits: Limits,
+    /// Made in advance, for the next session.
+    next: Mutex<Option<Instance>>,
+    /// What a session is done with, until someone has time to take it down.
+    spent: Mutex<Option<Instance>>,
+}
+
+/// A component's instance with its memory.
+struct Instance {
+    store: Store<State>,
+    bindings: LogicBindings,
 }
 
 impl std::fmt::Debug for Logic {
@@ -153,7 +165,8 @@ impl Logic {
             let what = difference(&engine, component).unwrap_or_else(|| format!("{error:#}"));
             LogicError::Misfit { path: path.to_owned(), what }
         })?;
-        Ok(Self { ticker: Ticker::new(&engine), engine, pre, limits })
+        let (next, spent) = Default::default();
+        Ok(Self { ticker: Ticker::new(&engine), engine, pre, limits, next, spent })
     }
 
     /// Who the logic is.
@@ -173,24 +186,59 @@ impl Logic {
     /// Raising `cancel` ends a running invocation within some tens of
     /// milliseconds and keeps the next one from starting.
     pub fn session(&self, cancel: &Cancel) -> Result<Session<'_>, LogicError> {
-        let guard = Guard::new(self.limits, cancel.clone());
-        let mut store = Store::new(&self.engine, State::new(guard));
+        if cancel.is_cancelled() {
+            return Err(LogicError::Cancelled);
+        }
+        let ticking = self.tick()?;
+        let mut instance = match lock(&self.next).take() {
+            Some(instance) => instance,
+            None => self.instantiate()?,
+        };
+        instance.store.data_mut().guard.watch(cancel);
+        Ok(Session { instance, _ticking: ticking, logic: self })
+    }
+
+    /// Takes down what the last session left and makes an instance for the next one,
+    /// so that neither is on a call's way. To be called when nobody waits.
+    ///
+    /// # Errors
+    ///
+    /// What the next session, which would try again, fails with as well.
+    pub fn prepare(&self) -> Result<(), LogicError> {
+        drop(lock(&self.spent).take());
+        let mut next = lock(&self.next);
+        if next.is_none() {
+            let _ticking = self.tick()?;
+            *next = Some(self.instantiate()?);
+        }
+        Ok(())
+    }
+
+    fn instantiate(&self) -> Result<Instance, LogicError> {
+        let mut store = Store::new(&self.engine, State::new(Guard::new(self.limits)));
         store.limiter(|state| &mut state.guard);
         store.epoch_deadline_callback(|state| state.data().guard.tick());
-        let ticking = self.ticker.run().map_err(|source| LogicError::Unwatched { source })?;
-        let instance = watched(&mut store, |store| self.pre.instantiate(store))?;
-        Ok(Session { store, instance, _ticking: ticking, logic: PhantomData })
+        let bindings = watched(&mut store, |store| self.pre.instantiate(store))?;
+        Ok(Instance { store, bindings })
     }
+
+    fn tick(&self) -> Result<Running, LogicError> {
+        self.ticker.run().map_err(|source| LogicError::Unwatched { source })
+    }
+}
+
+/// What is kept behind these locks is whole whenever one of them can be had.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A component's instance, for one call.
 ///
 /// After an error it cannot be used again; take another one.
 pub struct Session<'a> {
-    store: Store<State>,
-    instance: LogicBindings,
+    instance: Instance,
     _ticking: Running,
-    logic: PhantomData<&'a Logic>,
+    logic: &'a Logic,
 }
 
 impl std::fmt::Debug for Session<'_> {
@@ -247,12 +295,18 @@ impl Session<'_> {
         self.invoke(|logic, store| logic.loop_state_logic_views().call_strip(store, text))
     }
 
+    /// Ends the session, and leaves it to [`Logic::prepare`] to take it down.
+    pub fn end(self) {
+        let Self { instance, logic, .. } = self;
+        *lock(&logic.spent) = Some(instance);
+    }
+
     fn invoke<T>(
         &mut self,
         call: impl FnOnce(&LogicBindings, &mut Store<State>) -> wasmtime::Result<T>,
     ) -> Result<T, LogicError> {
-        let instance = &self.instance;
-        watched(&mut self.store, |store| call(instance, store))
+        let Instance { store, bindings } = &mut self.instance;
+        watched(store, |store| call(bindings, store))
     }
 }
 

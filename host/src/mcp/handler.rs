@@ -13,9 +13,10 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 use tokio::sync::{Mutex, OnceCell, mpsc, oneshot};
 
+use super::answer::the_text;
 use super::message::NEWEST_WITH_INITIALIZE;
 use super::worker::{Job, apart};
 use super::{Backend, Fit, Identity, Options, Reply, TEXT_BYTES_MAX, lint};
@@ -112,7 +113,7 @@ impl Handler {
             Err(_) => None,
         };
         let mut result = match reply {
-            Some(Reply::Done(text)) => done(&tool, text),
+            Some(Reply::Done(text)) => done(text),
             Some(Reply::Refused(text)) => refused(text),
             Some(Reply::UnknownTool) => {
                 let text = format!("unknown tool `{tool}`; `tools/list` names those there are");
@@ -228,17 +229,9 @@ fn refused(text: String) -> CallToolResult {
 }
 
 /// The text as it is, and the same again for clients that show only structured content.
-fn done(tool: &str, text: String) -> CallToolResult {
-    let structured = match serde_json::from_str::<Value>(&text) {
-        Ok(value @ Value::Object(_)) => Some(value),
-        Ok(_) | Err(_) => {
-            // The change is made by now: the client gets the text all the same.
-            tracing::error!(tool, "a reply is not a JSON object");
-            None
-        }
-    };
+fn done(text: String) -> CallToolResult {
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
-    result.structured_content = structured;
+    result.structured_content = Some(the_text());
     result
 }
 

@@ -7,6 +7,7 @@
 //! | part | does |
 //! |---|---|
 //! | `message` | one line in, one message or one refusal out; pure |
+//! | `answer` | one answer as it is written; pure |
 //! | `transport` | lines, ids in flight, back-pressure, the end of the stream |
 //! | `handler` | what each method answers |
 //! | `worker` | the threads on which a backend runs |
@@ -17,6 +18,7 @@
 //! cancellation tokens. It is kept away from everything it would leave without
 //! an answer.
 
+mod answer;
 mod handler;
 mod lint;
 mod message;
@@ -59,6 +61,11 @@ pub trait Backend: Send + Sync + 'static {
     /// caught and told to the client as a failure that changed nothing, so work
     /// that is half done must not survive one.
     fn call(&self, tool: &str, arguments: Map<String, Value>, cancel: &Cancel) -> Reply;
+
+    /// Called when a reply was given, for what need not be on a call's way: clearing
+    /// up after it, and getting ready for the next one, which waits for this. A panic
+    /// is caught.
+    fn rest(&self) {}
 }
 
 /// Who the server is.

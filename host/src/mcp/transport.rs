@@ -18,12 +18,12 @@ use rmcp::model::{
     ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
-use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::Limits;
+use super::answer::Answer;
 use super::message::{self, Incoming};
 
 /// Lines that the reader may be ahead.
@@ -62,17 +62,6 @@ pub(super) struct Wire<W> {
 struct Open {
     id: Value,
     bytes: usize,
-}
-
-/// An answer as it is written.
-#[derive(Serialize)]
-struct Answer<'a, R> {
-    jsonrpc: &'static str,
-    id: &'a Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<&'a R>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'a ErrorData>,
 }
 
 impl<W: Write> Wire<W> {
@@ -174,12 +163,12 @@ impl<W: Write> Wire<W> {
     }
 
     fn refuse(&mut self, id: &Value, error: &ErrorData) {
-        self.put(&Answer::<()> { jsonrpc: "2.0", id, result: None, error: Some(error) });
+        self.put(&Answer::error(id, error));
     }
 
     /// Writes one whole line. When that fails the client is gone, and all that is
     /// left is to end in silence.
-    fn put(&mut self, message: &impl Serialize) {
+    fn put(&mut self, message: &Answer<'_>) {
         if self.given_up {
             return;
         }
@@ -200,7 +189,10 @@ impl<W: Write + Send + 'static> Transport<RoleServer> for Wire<W> {
 
     /// Writes before it returns: a client that does not read holds up the event
     /// loop, and with it everything that would pile up.
-    fn send(&mut self, item: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
+    fn send(
+        &mut self,
+        mut item: ServerJsonRpcMessage,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let number = match &item {
             JsonRpcMessage::Response(response) => Some(response.id.clone()),
             JsonRpcMessage::Error(error) => error.id.clone(),
@@ -211,11 +203,8 @@ impl<W: Write + Send + 'static> Transport<RoleServer> for Wire<W> {
             && let Some(Open { id, .. }) = self.close(number)
         {
             self.deadline = None;
-            match &item {
-                JsonRpcMessage::Response(response) => {
-                    let result = Some(&response.result);
-                    self.put(&Answer { jsonrpc: "2.0", id: &id, result, error: None });
-                }
+            match &mut item {
+                JsonRpcMessage::Response(response) => self.put(&Answer::result(&id, &mut response.result)),
                 JsonRpcMessage::Error(error) => self.refuse(&id, &error.error),
                 _ => {}
             }

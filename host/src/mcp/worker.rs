@@ -94,6 +94,9 @@ fn serve(desk: Arc<Desk>) -> io::Result<()> {
             let reply = run(&*desk.backend, &job.tool, job.arguments, &job.cancel);
             // Whoever cancelled in the meantime does not wait for it.
             let _ = job.reply.send(reply);
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| desk.backend.rest())) {
+                tracing::error!(why = panic_text(&*panic), "getting ready for the next call panicked");
+            }
         }
         // What the backend has open is closed with the last thread, before the process
         // is let go.

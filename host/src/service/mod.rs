@@ -234,7 +234,7 @@ impl Service {
             let queries = match session.decide(call, &facts)? {
                 Decision::Need(queries) => queries,
                 Decision::Done(outcome) => {
-                    drop(session);
+                    session.end();
                     let with = Stored { resolved: &resolved, outside, at };
                     self.store(running, tx, &outcome, &with)?;
                     return self.finish(outcome, store).map(Attempt::Passed);
@@ -402,12 +402,22 @@ fn place_of(root: &ProjectRoot) -> tools::Place {
     }
 }
 
+/// An object as text. Printing a value gives the same through a formatter, which takes
+/// several times as long.
+fn json_text(object: &serde_json::Map<String, serde_json::Value>) -> String {
+    // Text as keys: there is nothing that could fail.
+    serde_json::to_string(object).unwrap_or_default()
+}
+
 /// Adds fields to an answer.
 fn tell(reply: String, fields: serde_json::Map<String, serde_json::Value>) -> String {
+    if fields.is_empty() {
+        return reply;
+    }
     match serde_json::from_str(&reply) {
-        Ok(serde_json::Value::Object(mut answer)) if !fields.is_empty() => {
+        Ok(serde_json::Value::Object(mut answer)) => {
             answer.extend(fields);
-            serde_json::Value::Object(answer).to_string()
+            json_text(&answer)
         }
         _ => reply,
     }
@@ -430,13 +440,19 @@ impl mcp::Backend for Service {
         Ok(tools.into_iter().map(published).collect())
     }
 
+    fn rest(&self) {
+        if let Err(error) = self.logic.prepare() {
+            tracing::debug!(%error, "no instance of the logic was made in advance");
+        }
+    }
+
     fn call(
         &self,
         tool: &str,
         arguments: serde_json::Map<String, serde_json::Value>,
         cancel: &Cancel,
     ) -> Reply {
-        let arguments = serde_json::Value::Object(arguments).to_string();
+        let arguments = json_text(&arguments);
         match self.answer(tool, arguments, cancel) {
             Ok(None) => Reply::UnknownTool,
             Ok(Some(Passed { reply, refused, mirror, follow_up: mut fields })) => {

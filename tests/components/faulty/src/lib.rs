@@ -82,11 +82,12 @@ mod panic {
 }
 
 use std::hint::black_box;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use bindings::exports::loop_state::logic::{model, tools, views};
 
 /// The tools that are published; those of the other world answer as well.
-const TOOLS: &[&str] = &["ok", "panic", "index", "spin", "bomb", "recurse"];
+const TOOLS: &[&str] = &["ok", "count", "panic", "index", "spin", "bomb", "recurse"];
 
 fn tool(name: &str) -> tools::Tool {
     tools::Tool {
@@ -103,6 +104,9 @@ fn tool(name: &str) -> tools::Tool {
 
 struct Faulty;
 
+/// The calls that this instance has counted.
+static CALLS: AtomicU32 = AtomicU32::new(0);
+
 impl tools::Guest for Faulty {
     fn about() -> tools::Identity {
         tools::Identity { name: "faulty".to_owned(), version: "0".to_owned(), instructions: String::new() }
@@ -116,6 +120,7 @@ impl tools::Guest for Faulty {
         panic::install();
         let reply = match call.tool.as_str() {
             "ok" => "{}".to_owned(),
+            "count" => CALLS.fetch_add(1, Ordering::Relaxed).to_string(),
             "panic" => panic!("this tool always panics: {}", call.arguments),
             "index" => [1, 2, 3][black_box(7)].to_string(),
             "spin" => loop {
