@@ -8,6 +8,7 @@ use crate::arguments::{Argument, ArgumentError, Ignored};
 use crate::desk::{Desk, Done, Halt, refused};
 use crate::policy::{AfterEnd, LatchReach, Policy};
 use crate::refusal::Refusal;
+use crate::reply::json_text;
 use crate::tool::{
     archive, batch, documents, goals, init, inspect, lessons, loops, now, retention, runs, tasks, timeline,
 };
@@ -218,7 +219,7 @@ impl Tool {
             name: self.name.to_owned(),
             title: self.title.to_owned(),
             description: self.description.to_owned(),
-            input_schema: Value::Object((self.schema)()).to_string(),
+            input_schema: json_text(&(self.schema)()),
             profile: self.profile,
             read_only: self.effect == Effect::Reads,
             destructive: matches!(self.effect, Effect::Destroys | Effect::Empties),

@@ -6,6 +6,7 @@
 
 use crate::model::{Event, Loop, Phase, Task};
 use crate::render::timestamp;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// How long an answer may be.
@@ -112,17 +113,24 @@ impl Reply {
         let mut value = Value::Object(fields);
         shorten_texts(&mut value, bound.text);
         if let (Some((key, text)), Value::Object(fields)) = (text, &mut value) {
-            let rest = Value::Object(fields.clone()).to_string().chars().count() + key.len();
+            let rest = json_text(fields).chars().count() + key.len();
             let (shown, more) = cut(text, bound.answer.saturating_sub(rest));
             fields.insert(key, Value::String(shown));
             if more > 0 {
                 fields.insert("more".to_owned(), json!(more));
             }
         }
-        let text = value.to_string();
+        let text = json_text(&value);
         let length = text.chars().count();
         if length <= bound.answer { text } else { shorten_lists(value, length, bound.answer) }
     }
+}
+
+/// A value as compact JSON. Printing a [`Value`] gives the same through a formatter,
+/// which takes several times as long.
+pub fn json_text(value: &impl Serialize) -> String {
+    // Values have text as keys, so there is nothing that could fail.
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 /// The part of a text that takes at most `room` characters as JSON, and how many
@@ -173,12 +181,12 @@ fn shorten_lists(mut value: Value, length: usize, max: usize) -> String {
         length: usize,
         dropped: usize,
     }
-    let Some(map) = value.as_object_mut() else { return value.to_string() };
+    let Some(map) = value.as_object_mut() else { return json_text(&value) };
     let mut lists: Vec<List> = map
         .iter()
         .filter_map(|(key, v)| v.as_array().map(|items| (key, items)))
         .map(|(key, items)| {
-            let mut entries: Vec<_> = items.iter().map(|v| v.to_string().chars().count() + 1).collect();
+            let mut entries: Vec<_> = items.iter().map(|v| json_text(v).chars().count() + 1).collect();
             if NEWEST_LAST.contains(&key.as_str()) {
                 entries.reverse();
             }
@@ -208,7 +216,7 @@ fn shorten_lists(mut value: Value, length: usize, max: usize) -> String {
         }
     }
     map.insert("more".to_owned(), json!(more));
-    value.to_string()
+    json_text(&value)
 }
 
 fn time(ms: Option<i64>) -> Option<String> {

@@ -5,13 +5,13 @@ use super::plan::Plan;
 use super::problem::Problem;
 use crate::model::{GoalState, LedgerEntry};
 use crate::render::timestamp;
-use crate::reply::Reply;
+use crate::reply::{Reply, json_text};
 use serde_json::{Map, Value, json};
 
 /// A plan; `warnings` are those of its configuration.
 pub fn plan(plan: &Plan, warnings: &[Problem]) -> Reply {
     let names = |nodes: &[usize]| -> Vec<&str> {
-        nodes.iter().filter_map(|node| plan.ids.get(*node)).map(String::as_str).collect()
+        nodes.iter().filter_map(|node| plan.ids.get(*node).copied()).collect()
     };
     let waves: Vec<_> = plan
         .waves
@@ -51,11 +51,11 @@ fn schedule(plan: &Plan) -> Value {
     let mut shown = 0;
     for (lane, slot) in &slots {
         let mut value = Map::with_capacity(3);
-        value.insert("node".to_owned(), plan.ids.get(slot.node).map_or(Value::Null, |id| id.as_str().into()));
+        value.insert("node".to_owned(), plan.ids.get(slot.node).map_or(Value::Null, |id| (*id).into()));
         value.insert("start".to_owned(), slot.start.into());
         value.insert("end".to_owned(), slot.end.into());
         let value = Value::Object(value);
-        let length = value.to_string().len();
+        let length = json_text(&value).len();
         if length > room {
             break;
         }
@@ -126,7 +126,7 @@ pub fn goal_states(states: &[GoalState]) -> Reply {
             "workdir": state.workdir,
             "updated_at": timestamp(state.updated_at),
         });
-        let length = state.target.len() + value.to_string().len();
+        let length = state.target.len() + json_text(&value).len();
         if length > room {
             return reply.with("more", states.len() - shown);
         }

@@ -4,6 +4,7 @@
 use super::config::{Config, Detector, OVERALL, Role};
 use crate::arguments::excerpt;
 use crate::digest::sha256;
+use crate::reply::json_text;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -336,7 +337,7 @@ pub fn audit_needs(config: &Config) -> Vec<Need> {
 pub fn evidence_sha256(config: &Config, target: &str, evidence: &Evidence, claims: &Claims) -> String {
     let mut text = String::new();
     let mut line = |value: Value| {
-        text.push_str(&value.to_string());
+        text.push_str(&json_text(&value));
         text.push('\n');
     };
     line(json!(["evidence", 1, target]));

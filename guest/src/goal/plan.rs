@@ -9,9 +9,9 @@ use super::schedule::{Schedule, schedule};
 
 /// The plan of a configuration's graph. Nodes are indices into the graph's nodes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct Plan<'a> {
     /// The names of the nodes.
-    pub ids: Vec<String>,
+    pub ids: Vec<&'a str>,
     /// Nodes that can run together, each wave sorted by name.
     pub waves: Vec<Vec<usize>>,
     pub critical_path: Vec<usize>,
@@ -84,10 +84,10 @@ impl Edges {
 }
 
 /// Plans the graph of a configuration.
-pub fn plan(config: &Config) -> Plan {
+pub fn plan(config: &Config) -> Plan<'_> {
     let nodes = &config.graph.nodes;
     let weights: Vec<f64> = nodes.iter().map(|node| node.weight).collect();
-    let ids: Vec<String> = nodes.iter().map(|node| node.id.text.clone()).collect();
+    let ids: Vec<&str> = nodes.iter().map(|node| node.id.text.as_str()).collect();
     let edges = Edges::new(config);
     // Not `sum`, which begins at -0.
     let total_cost = weights.iter().fold(0.0, |sum, weight| sum + weight);

@@ -149,7 +149,7 @@ enum Kind<'t> {
     Map {
         entries: Vec<Entry<'t>>,
         /// The keys of the entries, once there are many.
-        keys: BTreeSet<Cow<'t, str>>,
+        keys: BTreeSet<String>,
         /// A key whose value comes next; `None` in it when the key was there before.
         key: Option<(Option<Cow<'t, str>>, u32)>,
     },
@@ -159,14 +159,14 @@ enum Kind<'t> {
 const MANY: usize = 16;
 
 /// Whether a map has no such key yet; it will have it from now on.
-fn is_new<'t>(entries: &[Entry<'t>], keys: &mut BTreeSet<Cow<'t, str>>, name: Cow<'t, str>) -> bool {
+fn is_new(entries: &[Entry<'_>], keys: &mut BTreeSet<String>, name: &str) -> bool {
     if entries.len() < MANY {
         return entries.iter().all(|entry| entry.key != name);
     }
     if keys.is_empty() {
-        keys.extend(entries.iter().map(|entry| entry.key.clone()));
+        keys.extend(entries.iter().map(|entry| entry.key.clone().into_owned()));
     }
-    keys.insert(name)
+    keys.insert(name.to_owned())
 }
 
 #[derive(Default)]
@@ -297,7 +297,9 @@ impl<'t> Builder<'t> {
             }
             Event::MappingStart(anchor, tag) => {
                 self.no_tag(tag.as_deref(), "map", line);
-                let kind = Kind::Map { entries: Vec::new(), keys: BTreeSet::new(), key: None };
+                // As many as a node has, so that its fields are moved at most once.
+                let entries = Vec::with_capacity(8);
+                let kind = Kind::Map { entries, keys: BTreeSet::new(), key: None };
                 self.enter(Open { line, anchor, kind })
             }
             Event::SequenceEnd | Event::MappingEnd => {
@@ -335,7 +337,7 @@ impl<'t> Builder<'t> {
         self.grow(Size { values: 1, text: name.len() }, line)?;
         let mut again = None;
         if let Some(Open { kind: Kind::Map { entries, keys, key }, .. }) = self.open.last_mut() {
-            if is_new(entries, keys, name.clone()) {
+            if is_new(entries, keys, &name) {
                 *key = Some((Some(name), line));
             } else {
                 *key = Some((None, line));

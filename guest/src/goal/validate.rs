@@ -59,7 +59,7 @@ pub fn validate(config: &Config) -> Findings {
     }
 
     let targets = config.targets();
-    let mut known = Known::new(&targets);
+    let mut known = Known::new(targets);
     for check in &config.checks {
         known.demand(&mut errors, format_args!("{}.target", check.path), &check.target);
     }
@@ -122,8 +122,8 @@ fn graph(errors: &mut Reader, what: &str, items: &[Item]) -> Vec<Vec<usize>> {
             ),
         }
     }
-    let names: Vec<_> = by_name.keys().copied().collect();
-    let mut known = Known::new(&names);
+    // Most graphs have no unknown names to find a near one for.
+    let mut known = None;
     let mut edges: Vec<Vec<usize>> = vec![Vec::new(); items.len()];
     for ((i, item), out) in items.iter().enumerate().zip(&mut edges) {
         for (n, dependency) in item.depends_on.iter().enumerate() {
@@ -140,7 +140,12 @@ fn graph(errors: &mut Reader, what: &str, items: &[Item]) -> Vec<Vec<usize>> {
                 }
                 Some(on) if *on != i => out.push(*on),
                 Some(_) => {}
-                None => known.unknown(errors, path(), dependency, what),
+                None => known.get_or_insert_with(|| Known::new(by_name.keys().copied())).unknown(
+                    errors,
+                    path(),
+                    dependency,
+                    what,
+                ),
             }
         }
     }
@@ -165,8 +170,8 @@ struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    fn new(names: &[&'a str]) -> Known<'a> {
-        let mut names = names.to_vec();
+    fn new(names: impl IntoIterator<Item = &'a str>) -> Known<'a> {
+        let mut names: Vec<_> = names.into_iter().collect();
         names.sort_unstable();
         Known { names, guesses: GUESSES }
     }

@@ -148,7 +148,8 @@ fn chain(n: usize) -> String {
 fn a_long_chain_needs_little_stack() {
     let small = std::thread::Builder::new().stack_size(512 << 10);
     let thread = small.spawn(|| {
-        let plan = plan(&config(&chain(2_000)));
+        let config = config(&chain(2_000));
+        let plan = plan(&config);
         assert_eq!((plan.waves.len(), plan.critical_path.len()), (2_000, 2_000));
         assert_eq!((plan.concurrency, plan.predicted_speedup, plan.speedup_ceiling), (1, 1.0, Some(1.0)));
         // And one that closes: the whole chain is the cycle.
