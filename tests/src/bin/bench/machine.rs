@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use loop_state_tests::{World, binary};
 
@@ -29,9 +31,43 @@ pub fn describe() -> Vec<String> {
     ]
 }
 
-/// How busy the machine is: the load of the last minute, where the system says.
-pub fn load() -> Option<f64> {
-    fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
+/// Processor time since the machine was started, in ticks of all cores together, where
+/// the system says.
+#[derive(Clone, Copy)]
+pub struct Ticks {
+    all: u64,
+    idle: u64,
+    /// Taken by other guests of the same host.
+    stolen: u64,
+}
+
+impl Ticks {
+    /// Until now.
+    pub fn now() -> Option<Ticks> {
+        let stat = fs::read_to_string("/proc/stat").ok()?;
+        // user, nice, system, idle, waiting, interrupts (two), stolen; guests' time, which
+        // follows, is the users' already.
+        let ticks = stat.lines().next()?.split_ascii_whitespace().skip(1).take(8);
+        let ticks: Vec<u64> = ticks.map(str::parse).collect::<Result<_, _>>().ok()?;
+        let [.., idle, waiting, _, _, stolen] = ticks[..] else { return None };
+        Some(Ticks { all: ticks.iter().sum(), idle: idle + waiting, stolen })
+    }
+
+    /// The shares, in percent, that were spent and that were stolen since.
+    pub fn since(self) -> Option<(f64, f64)> {
+        let now = Ticks::now()?;
+        let all = now.all.checked_sub(self.all).filter(|all| *all > 0)? as f64;
+        let share = |ticks: u64| 100.0 * ticks as f64 / all;
+        Some((100.0 - share(now.idle - self.idle), share(now.stolen - self.stolen)))
+    }
+}
+
+/// How busy the others keep the machine: the share, in percent, of a second in which
+/// this program does nothing, where the system says.
+pub fn busy() -> Option<f64> {
+    let before = Ticks::now()?;
+    thread::sleep(Duration::from_secs(1));
+    before.since().map(|(spent, _)| spent)
 }
 
 /// A field of a list of `name : value`.

@@ -43,7 +43,8 @@ const BINARY_MAX: u64 = 25_000_000;
 const RESIDENT_MAX: u64 = 20_000_000;
 
 fn main() {
-    let load = machine::load();
+    let busy = machine::busy();
+    let start_of_run = machine::Ticks::now();
     let mut table = Table::of_rows();
     start(&mut table);
     for tasks in [20, 500, 2_000] {
@@ -68,23 +69,33 @@ fn main() {
     keeping::archive(&mut table);
     keeping::goals(&mut table);
     sizes(&mut table);
-    let report = report(load, &table, &beside::writes(), &beside::goals());
+    let (writes, goals) = (beside::writes(), beside::goals());
+    let stolen = start_of_run.and_then(machine::Ticks::since).map(|(_, stolen)| stolen);
+    let report = report(&quiet(busy, stolen), &table, &writes, &goals);
     println!("{report}");
     if let Some(file) = std::env::args_os().nth(1) {
         std::fs::write(&file, report).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     }
 }
 
-/// All that was measured, on what, and how to read it.
-fn report(load: Option<f64>, floor: &Table, writes: &Table, goals: &Table) -> String {
-    const QUIET: f64 = 1.0;
-    let quiet = match load {
-        Some(load) if load > QUIET => {
-            format!("**Other programs were running (load {load}): the ratios are not to be trusted.**")
-        }
-        Some(load) => format!("Load before the run: {load}."),
-        None => "How busy the machine was is not known.".to_owned(),
+/// How far the figures can be trusted: how busy other programs kept the machine before
+/// the run, and how much of the run other machines of the same host took, in percent.
+fn quiet(busy: Option<f64>, stolen: Option<f64>) -> String {
+    const QUIET: f64 = 10.0;
+    let (Some(busy), Some(stolen)) = (busy, stolen) else {
+        return "How busy the machine was is not known.".to_owned();
     };
+    let said = format!(
+        "Other programs took {busy:.0} % of the processors before the run; other machines of the host {stolen:.1} % during it."
+    );
+    if busy > QUIET || stolen > QUIET {
+        return format!("**{said} The ratios are not to be trusted.**");
+    }
+    said
+}
+
+/// All that was measured, on what, and how to read it.
+fn report(quiet: &str, floor: &Table, writes: &Table, goals: &Table) -> String {
     let machine: String = machine::describe().iter().map(|line| format!("- {line}\n")).collect();
     format!(
         "# Figures\n\nWritten by `make bench`; not edited by hand.\n\n{machine}\n{quiet}\n\n\
