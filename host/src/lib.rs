@@ -11,6 +11,7 @@
 //! | [`repo`] | which folder is the project, and which repository it belongs to | loops, SQL |
 //! | [`report`] | pages for people, drawn from stored records | SQL, files, rules |
 //! | [`watch`] | the same on a terminal | terminals, SQL |
+//! | [`relative`] | paths that stay below a folder | whose folder it is |
 //! | [`progress`] | how far long work has come | what the work is |
 //! | [`cli`] | the commands for people and hooks | SQL, wasm |
 //! | [`mcp`] | JSON-RPC, MCP versions, the stdio transport | loops, tasks |
@@ -26,6 +27,7 @@ pub mod mirror;
 mod plain;
 mod process_group;
 pub mod progress;
+pub mod relative;
 pub mod repo;
 pub mod report;
 pub mod service;

@@ -13,8 +13,9 @@ use rustix::io::Errno;
 use super::MirrorError;
 use super::folder::{FOLDER_FLAGS, length_of, path_of};
 use super::look::{self, FILE_FLAGS};
-use super::path::{self, KEPT_PARTS_MAX};
+use super::path;
 use crate::contract::model::{EntryKind, TreeEntry};
+use crate::relative::KEPT_PARTS_MAX;
 
 /// The most names that are listed.
 pub const ENTRIES_MAX: usize = 100_000;

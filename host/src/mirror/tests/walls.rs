@@ -83,7 +83,7 @@ fn a_folder_under_the_temporary_name_is_reported() {
 fn views_in_folders_below() {
     let ground = Ground::new(1);
     let deep = "tasks/a/b/c/d/e/f/t-1.md";
-    let long = format!("tasks/{}", "n".repeat(path::PART_BYTES_MAX));
+    let long = format!("tasks/{}", "n".repeat(crate::relative::PART_BYTES_MAX));
     let with = |paths: &[&str]| {
         let mut set = ground.change("with documents", false);
         set.views.extend(paths.iter().map(|path| views::View {
