@@ -68,11 +68,12 @@ impl Drop for Shown {
     }
 }
 
-/// Draws over the line that is there.
+/// Draws over the line that is there, and goes back to where it begins: what the log
+/// says meanwhile is written over it and not behind it.
 fn put(line: &str) {
     let mut out = io::stderr().lock();
     // A terminal that is gone has nobody to tell.
-    let _ = out.write_all(format!("\r{line}\u{1b}[K").as_bytes()).and_then(|()| out.flush());
+    let _ = out.write_all(format!("\r{line}\u{1b}[K\r").as_bytes()).and_then(|()| out.flush());
 }
 
 fn columns() -> usize {
