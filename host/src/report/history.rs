@@ -48,21 +48,39 @@ fn event(event: &Event) -> Markup {
         ("PR", &event.pr),
         ("branch", &event.branch),
     ];
+    let more = html! {
+        @if let Some(from) = &event.from { (status(from)) span { "→" } }
+        @if let Some(to) = &event.to { (status(to)) }
+        @for (what, word) in words {
+            @if let Some(word) = word { span.soft { (what) " " (name(word)) } }
+        }
+    };
+    let below = html! {
+        @if let Some(note) = &event.note { p { (prose(note)) } }
+        @if let Some(evidence) = &event.evidence { p { span.soft { "evidence: " } (prose(evidence)) } }
+    };
+    numbered((event.seq, event.at), &event.event, event.task.as_deref(), &more, &below)
+}
+
+/// One numbered entry of a history: what it is called and of which task, what else
+/// stands on that line, and what below it.
+fn numbered(
+    (seq, at): (u64, i64),
+    called: &str,
+    task: Option<&str>,
+    more: &Markup,
+    below: &Markup,
+) -> Markup {
     html! {
         li {
-            span.at { "#" (event.seq) " " (when(event.at)) }
+            span.at { "#" (seq) " " (when(at)) }
             div {
                 p.what {
-                    b { (name(&event.event)) }
-                    @if let Some(task) = &event.task { span.id { (name(task)) } }
-                    @if let Some(from) = &event.from { (status(from)) span { "→" } }
-                    @if let Some(to) = &event.to { (status(to)) }
-                    @for (what, word) in words {
-                        @if let Some(word) = word { span.soft { (what) " " (name(word)) } }
-                    }
+                    b { (name(called)) }
+                    @if let Some(task) = task { span.id { (name(task)) } }
+                    (more)
                 }
-                @if let Some(note) = &event.note { p { (prose(note)) } }
-                @if let Some(evidence) = &event.evidence { p { span.soft { "evidence: " } (prose(evidence)) } }
+                (below)
             }
         }
     }
@@ -79,18 +97,8 @@ pub(super) fn lessons(records: &LoopRecords) -> Part {
 }
 
 fn lesson(lesson: &Memory) -> Markup {
-    html! {
-        li {
-            span.at { "#" (lesson.seq) " " (when(lesson.at)) }
-            div {
-                p.what {
-                    b { (name(&lesson.agent)) }
-                    @if let Some(task) = &lesson.task { span.id { (name(task)) } }
-                }
-                p { (prose(&lesson.note)) }
-            }
-        }
-    }
+    let note = html! { p { (prose(&lesson.note)) } };
+    numbered((lesson.seq, lesson.at), &lesson.agent, lesson.task.as_deref(), &html! {}, &note)
 }
 
 /// The most rulings.

@@ -69,10 +69,38 @@ const WORDS: &[(Tone, &[&str])] = &[
             "merged",
         ],
     ),
-    (Tone::Aside, &["skipped", "superseded", "aborted", "not-needed", "cancelled", "deferred"]),
+    (Tone::Aside, &["skipped", "left-open", "superseded", "aborted", "not-needed", "cancelled", "deferred"]),
 ];
 
 /// The look of a status.
 pub fn tone(word: &str) -> Tone {
     WORDS.iter().find(|(_, words)| words.contains(&word)).map_or(Tone::Plain, |(tone, _)| *tone)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::logic::Logic;
+
+    /// The words are the built-in logic's to change; whoever does is told here.
+    #[test]
+    fn every_status_of_the_built_in_logic_has_a_look() {
+        let tools = Logic::embedded().expect("it loads").tools().expect("it answers");
+        let mut seen = 0;
+        for (tool, what) in
+            [("task_setStatus", "status"), ("loop_setPhaseStatus", "status"), ("loop_finish", "status")]
+        {
+            let tool = tools.iter().find(|found| found.name == tool).expect("it is there");
+            let schema: Value = serde_json::from_str(&tool.input_schema).expect("a schema");
+            for word in schema["properties"][what]["enum"].as_array().expect("a closed set") {
+                let word = word.as_str().expect("text");
+                // What has not begun yet does not stand out.
+                assert_eq!(tone(word) == Tone::Plain, word == "pending", "{word}");
+                seen += 1;
+            }
+        }
+        assert!(seen > 10, "{seen} words");
+    }
 }
