@@ -101,7 +101,11 @@ fn folder(path: PathBuf) -> PathBuf {
 
 /// Writes a program.
 fn program(path: &Path, text: &str) {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::write(path, text).unwrap();
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let draft = path.with_extension("draft");
+    std::fs::write(&draft, text).unwrap();
+    // By a process of its own: what this one has open for writing, a program that another
+    // test starts meanwhile may have as well, and no system runs a file that is written to.
+    let done = std::process::Command::new("install").args(["-m", "755"]).arg(&draft).arg(path).status();
+    assert!(done.unwrap().success(), "cannot install {}", path.display());
+    std::fs::remove_file(draft).unwrap();
 }
