@@ -58,7 +58,10 @@ impl Ticks {
         let now = Ticks::now()?;
         let all = now.all.checked_sub(self.all).filter(|all| *all > 0)? as f64;
         let share = |ticks: u64| 100.0 * ticks as f64 / all;
-        Some((100.0 - share(now.idle - self.idle), share(now.stolen - self.stolen)))
+        Some((
+            100.0 - share(now.idle.saturating_sub(self.idle)),
+            share(now.stolen.saturating_sub(self.stolen)),
+        ))
     }
 }
 
