@@ -1,8 +1,8 @@
 //! Builds the logic, makes it a component that imports nothing, and compiles it
 //! ahead of time for every processor of the target.
 //!
-//! What the host includes lies in `OUT_DIR`: `component.wasm` and, as machine
-//! code, `component.cwasm`. The component also goes to `<target>/loop-logic.wasm`
+//! What the host includes lies in `OUT_DIR`: `component.wasm`, as machine code
+//! `component.cwasm`, and `identity.rs`, which says who the component is. The component also goes to `<target>/loop-logic.wasm`
 //! for other embedders. `LOOP_STATE_COMPONENT=FILE` takes a ready component
 //! instead of building one.
 
@@ -18,6 +18,8 @@ mod component;
 mod engine_config;
 #[path = "build/guest.rs"]
 mod guest;
+#[path = "build/identity.rs"]
+mod identity;
 #[path = "build/link.rs"]
 mod link;
 
@@ -83,6 +85,9 @@ fn run() -> Result<(), String> {
     }
     let machine_code = precompile(&bytes, &target)
         .map_err(|error| format!("cannot compile the component for {target}: {error:#}"))?;
+    let identity = identity::Identity::of(&bytes)
+        .map_err(|error| format!("the logic does not say who it is: {error:#}"))?;
+    component::write_whole(&out_dir.join("identity.rs"), identity.expression().as_bytes())?;
     component::write_whole(&out_dir.join("component.wasm"), &bytes)?;
     component::write_whole(&out_dir.join("component.cwasm"), &machine_code)?;
     component::write_whole(&target_dir.join(format!("{PACKAGE}.wasm")), &bytes)?;

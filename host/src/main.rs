@@ -1,12 +1,10 @@
 //! Starts the parts that the command line asks for.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::Parser;
 use loop_state_mcp::cli::{self, Command, Options};
 use loop_state_mcp::evidence::Scripts;
@@ -27,10 +25,12 @@ fn main() -> anyhow::Result<ExitCode> {
     let examines = matches!(options.command, Some(Command::Doctor));
     // Compiled code is kept for the next start, but not by a command that changes nothing.
     let cache = state_dir.as_ref().ok().filter(|_| !examines).map(|dir| dir.join("logic"));
-    let (logic, trouble) = match load(options.logic.as_deref(), cache.as_deref()) {
-        Ok(logic) => (logic, None),
-        Err(error) if examines && options.logic.is_some() => (load(None, None)?, Some(format!("{error:#}"))),
-        Err(error) => return Err(error),
+    let file = options.logic.as_deref();
+    let (logic, trouble) = match file.map(|file| Logic::from_file(file, cache.as_deref())) {
+        None => (Logic::embedded(), None),
+        Some(Ok(logic)) => (logic, None),
+        Some(Err(error)) if examines => (Logic::embedded(), Some(error.to_string())),
+        Some(Err(error)) => return Err(error.into()),
     };
     let takes_long = options.command.as_ref().is_some_and(Command::may_take_long);
     let progress = if takes_long { Progress::watched() } else { Progress::default() };
@@ -69,13 +69,6 @@ fn main() -> anyhow::Result<ExitCode> {
     mcp::serve(Arc::new(service), mcp::Options { profile: options.tools.into() })?;
     // A thread that still waits for input must not keep the process up.
     std::process::exit(0)
-}
-
-fn load(file: Option<&Path>, cache: Option<&Path>) -> anyhow::Result<Logic> {
-    match file {
-        None => Logic::embedded().context("the built-in logic does not load"),
-        Some(file) => Ok(Logic::from_file(file, cache)?),
-    }
 }
 
 /// Where the log's level comes from, e.g. `debug` or `loop_state_mcp=trace,warn`.

@@ -44,7 +44,7 @@ fn prepare(tasks: usize) -> Prepared {
     })
     .expect("the folder was just made");
     let service = Service::new(Parts {
-        logic: Logic::embedded().expect("the built-in logic loads"),
+        logic: Logic::embedded(),
         root: Ok(root.clone()),
         state_dir: Ok(state.clone()),
         seams: Seams::System,
@@ -132,9 +132,11 @@ fn decide(logic: &Logic, prepared: &Prepared) {
 }
 
 fn component(c: &mut Criterion) {
-    let logic = Logic::embedded().expect("the built-in logic loads");
+    let logic = Logic::embedded();
     let mut group = c.benchmark_group("component");
-    group.bench_function("load", |b| b.iter(|| Logic::embedded().expect("the built-in logic loads")));
+    group.bench_function("load", |b| {
+        b.iter(|| Logic::embedded().prepare().expect("the built-in logic loads"))
+    });
     group.bench_function("session", |b| b.iter(|| logic.session(&Cancel::default()).expect("an instance")));
     for tasks in [20, 500] {
         let prepared = prepare(tasks);

@@ -1,4 +1,5 @@
-//! The embedded machine code, run from where it lies in the program.
+//! The embedded logic: who it is, and its machine code, run from where it lies in the
+//! program.
 //!
 //! Copying it into memory of its own costs a start more than all the rest of
 //! loading it, and as much memory again. So the first logic of a process, which in
@@ -14,12 +15,20 @@ use rustix::mm::{MprotectFlags, mprotect};
 use wasmtime::component::Component;
 use wasmtime::{Config, CustomCodeMemory, Enabled, Engine, PoolingAllocationConfig, Result};
 
+use crate::contract::tools::Identity;
+
 /// Sessions that can be open at once. A server has one, or two while it is asked
-/// who it is; a place costs nothing but addresses.
+/// for its tools; a place costs nothing but addresses.
 const SESSIONS: u32 = 16;
 
 /// Bytes that a place in the pool keeps between sessions.
 const RESIDENT: usize = 2 << 20;
+
+/// What the component said of itself when it was built.
+pub(super) fn identity() -> Identity {
+    let (name, version, instructions) = include!(concat!(env!("OUT_DIR"), "/identity.rs"));
+    Identity { name: name.to_owned(), version: version.to_owned(), instructions: instructions.to_owned() }
+}
 
 /// Begins a page, whatever size pages have here.
 #[cfg_attr(target_arch = "x86_64", repr(C, align(4096)))]

@@ -23,7 +23,7 @@ mod ticker;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Config, Engine, Store};
@@ -42,16 +42,26 @@ const MAX_COMPONENT: u64 = 64 << 20;
 /// The embedded logic as a component, for whoever wants to look into it.
 pub static COMPONENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/component.wasm"));
 
-/// A loaded component, ready to give sessions; shared between threads.
+/// A component that gives sessions; shared between threads.
 pub struct Logic {
-    engine: Engine,
-    pre: LogicBindingsPre<State>,
-    ticker: Ticker,
+    identity: tools::Identity,
     limits: Limits,
+    /// There from the start but for the built-in component, which is loaded when it is
+    /// first needed, so that a server can shake hands meanwhile.
+    loaded: OnceLock<Loaded>,
+    /// Held while that is done, so that it is done once.
+    loading: Mutex<()>,
     /// Made in advance, for the next session.
     next: Mutex<Option<Instance>>,
     /// What a session is done with, until someone has time to take it down.
     spent: Mutex<Option<Instance>>,
+}
+
+/// A component as far as its sessions share it.
+struct Loaded {
+    engine: Engine,
+    pre: LogicBindingsPre<State>,
+    ticker: Ticker,
 }
 
 /// A component's instance with its memory.
@@ -60,20 +70,67 @@ struct Instance {
     bindings: LogicBindings,
 }
 
+impl Loaded {
+    fn new(path: &Path, engine: Engine, component: &Component) -> Result<Self, LogicError> {
+        let mut linker = Linker::new(&engine);
+        let ty = component.component_type();
+        if let Some(what) = fit::foreign_import(&engine, &ty) {
+            return Err(LogicError::Misfit { path: path.to_owned(), what });
+        }
+        if ty.imports(&engine).any(|(name, _)| name.starts_with("wasi:")) {
+            sandbox::add_wasi(&mut linker).map_err(|error| misfit(path, &error))?;
+        }
+        let pre = linker.instantiate_pre(component).map_err(|error| misfit(path, &error))?;
+        let pre = LogicBindingsPre::new(pre).map_err(|error| {
+            let what = difference(&engine, component).unwrap_or_else(|| format!("{error:#}"));
+            LogicError::Misfit { path: path.to_owned(), what }
+        })?;
+        Ok(Self { ticker: Ticker::new(&engine), engine, pre })
+    }
+
+    fn instantiate(&self, limits: Limits) -> Result<Instance, LogicError> {
+        let mut store = Store::new(&self.engine, State::new(Guard::new(limits)));
+        store.limiter(|state| &mut state.guard);
+        store.epoch_deadline_callback(|state| state.data().guard.tick());
+        let bindings = watched(&mut store, |store| self.pre.instantiate(store))?;
+        Ok(Instance { store, bindings })
+    }
+
+    fn tick(&self) -> Result<Running, LogicError> {
+        self.ticker.run().map_err(|source| LogicError::Unwatched { source })
+    }
+}
+
+impl Instance {
+    fn invoke<T>(
+        &mut self,
+        call: impl FnOnce(&LogicBindings, &mut Store<State>) -> wasmtime::Result<T>,
+    ) -> Result<T, LogicError> {
+        let Self { store, bindings } = self;
+        watched(store, |store| call(bindings, store))
+    }
+}
+
 impl std::fmt::Debug for Logic {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Logic").field("limits", &self.limits).finish_non_exhaustive()
+        let Self { identity, limits, .. } = self;
+        f.debug_struct("Logic").field("identity", identity).field("limits", limits).finish_non_exhaustive()
     }
 }
 
 impl Logic {
-    /// The logic that was built with this program, under the default limits.
-    pub fn embedded() -> Result<Self, LogicError> {
-        Self::embedded_within(Limits::default())
+    /// The logic that was built with this program, under the default limits. It is
+    /// loaded by the first that needs a session, or by [`Logic::prepare`].
+    pub fn embedded() -> Self {
+        Self::new(embedded::identity(), Limits::default(), OnceLock::new())
     }
 
-    /// The logic that was built with this program, under the given limits.
-    pub fn embedded_within(limits: Limits) -> Result<Self, LogicError> {
+    fn new(identity: tools::Identity, limits: Limits, loaded: OnceLock<Loaded>) -> Self {
+        let (loading, next, spent) = Default::default();
+        Self { identity, limits, loaded, loading, next, spent }
+    }
+
+    fn load_embedded(limits: Limits) -> Result<Loaded, LogicError> {
         let path = Path::new("the built-in component");
         let load = |code: embedded::Code| {
             let pooled = |config: &mut Config| {
@@ -93,7 +150,7 @@ impl Logic {
             }
             embedded::Code::Copy => load(embedded::Code::Copy)?,
         };
-        Self::new(path, engine, &component, limits)
+        Loaded::new(path, engine, &component)
     }
 
     /// A component from a file, under the default limits.
@@ -141,43 +198,26 @@ impl Logic {
             }
         };
         // A type that differs shows when the functions are looked up in an instance.
-        let logic = Self::new(path, engine.clone(), &component, limits)?;
-        if let Err(error) = logic.session(&Cancel::default()) {
-            return Err(match difference(&engine, &component) {
+        let loaded = Loaded::new(path, engine.clone(), &component)?;
+        let _ticking = loaded.tick()?;
+        let mut instance =
+            loaded.instantiate(limits).map_err(|error| match difference(&engine, &component) {
                 Some(what) => LogicError::Misfit { path: path.to_owned(), what },
                 None => error,
-            });
-        }
-        Ok(logic)
-    }
-
-    fn new(path: &Path, engine: Engine, component: &Component, limits: Limits) -> Result<Self, LogicError> {
-        let mut linker = Linker::new(&engine);
-        let ty = component.component_type();
-        if let Some(what) = fit::foreign_import(&engine, &ty) {
-            return Err(LogicError::Misfit { path: path.to_owned(), what });
-        }
-        if ty.imports(&engine).any(|(name, _)| name.starts_with("wasi:")) {
-            sandbox::add_wasi(&mut linker).map_err(|error| misfit(path, &error))?;
-        }
-        let pre = linker.instantiate_pre(component).map_err(|error| misfit(path, &error))?;
-        let pre = LogicBindingsPre::new(pre).map_err(|error| {
-            let what = difference(&engine, component).unwrap_or_else(|| format!("{error:#}"));
-            LogicError::Misfit { path: path.to_owned(), what }
-        })?;
-        let (next, spent) = Default::default();
-        Ok(Self { ticker: Ticker::new(&engine), engine, pre, limits, next, spent })
+            })?;
+        let identity = instance.invoke(|logic, store| logic.loop_state_logic_tools().call_about(store))?;
+        Ok(Self::new(identity, limits, loaded.into()))
     }
 
     /// Who the logic is.
-    pub fn identity(&self) -> Result<tools::Identity, LogicError> {
-        self.session(&Cancel::default())?
-            .invoke(|logic, store| logic.loop_state_logic_tools().call_about(store))
+    pub fn identity(&self) -> &tools::Identity {
+        &self.identity
     }
 
     /// The whole catalogue, in the order it is published.
     pub fn tools(&self) -> Result<Vec<tools::Tool>, LogicError> {
         self.session(&Cancel::default())?
+            .instance
             .invoke(|logic, store| logic.loop_state_logic_tools().call_tools(store))
     }
 
@@ -189,17 +229,19 @@ impl Logic {
         if cancel.is_cancelled() {
             return Err(LogicError::Cancelled);
         }
-        let ticking = self.tick()?;
+        let loaded = self.loaded()?;
+        let ticking = loaded.tick()?;
         let mut instance = match lock(&self.next).take() {
             Some(instance) => instance,
-            None => self.instantiate()?,
+            None => loaded.instantiate(self.limits)?,
         };
         instance.store.data_mut().guard.watch(cancel);
         Ok(Session { instance, _ticking: ticking, logic: self })
     }
 
     /// Takes down what the last session left and makes an instance for the next one,
-    /// so that neither is on a call's way. To be called when nobody waits.
+    /// so that neither is on a call's way, nor is loading the component on the first
+    /// one's. To be called when nobody waits.
     ///
     /// # Errors
     ///
@@ -208,22 +250,23 @@ impl Logic {
         drop(lock(&self.spent).take());
         let mut next = lock(&self.next);
         if next.is_none() {
-            let _ticking = self.tick()?;
-            *next = Some(self.instantiate()?);
+            let loaded = self.loaded()?;
+            let _ticking = loaded.tick()?;
+            *next = Some(loaded.instantiate(self.limits)?);
         }
         Ok(())
     }
 
-    fn instantiate(&self) -> Result<Instance, LogicError> {
-        let mut store = Store::new(&self.engine, State::new(Guard::new(self.limits)));
-        store.limiter(|state| &mut state.guard);
-        store.epoch_deadline_callback(|state| state.data().guard.tick());
-        let bindings = watched(&mut store, |store| self.pre.instantiate(store))?;
-        Ok(Instance { store, bindings })
-    }
-
-    fn tick(&self) -> Result<Running, LogicError> {
-        self.ticker.run().map_err(|source| LogicError::Unwatched { source })
+    fn loaded(&self) -> Result<&Loaded, LogicError> {
+        if let Some(loaded) = self.loaded.get() {
+            return Ok(loaded);
+        }
+        let _alone = lock(&self.loading);
+        if let Some(loaded) = self.loaded.get() {
+            return Ok(loaded);
+        }
+        let loaded = Self::load_embedded(self.limits)?;
+        Ok(self.loaded.get_or_init(|| loaded))
     }
 }
 
@@ -254,7 +297,7 @@ impl Session<'_> {
         call: &tools::Call,
         facts: &tools::Facts,
     ) -> Result<tools::Decision, LogicError> {
-        self.invoke(|logic, store| logic.loop_state_logic_tools().call_decide(store, call, facts))
+        self.instance.invoke(|logic, store| logic.loop_state_logic_tools().call_decide(store, call, facts))
     }
 
     /// Renders every view of a loop whole; `memories` are all of its lessons,
@@ -265,7 +308,7 @@ impl Session<'_> {
         memories: &[model::Memory],
         version: &str,
     ) -> Result<views::ViewSet, LogicError> {
-        self.invoke(|logic, store| {
+        self.instance.invoke(|logic, store| {
             let views = logic.loop_state_logic_views();
             views.call_render(store, state, memories, version)
         })
@@ -273,7 +316,7 @@ impl Session<'_> {
 
     /// The lines of the log view for these events, each with its newline.
     pub fn log_lines(&mut self, events: &[model::Event]) -> Result<String, LogicError> {
-        self.invoke(|logic, store| logic.loop_state_logic_views().call_log_lines(store, events))
+        self.instance.invoke(|logic, store| logic.loop_state_logic_views().call_log_lines(store, events))
     }
 
     /// The text of a document's file: its header, where its path gets one, and the
@@ -285,28 +328,20 @@ impl Session<'_> {
         content: &str,
         version: &str,
     ) -> Result<String, LogicError> {
-        self.invoke(|logic, store| {
+        self.instance.invoke(|logic, store| {
             logic.loop_state_logic_views().call_stamp(store, slug, head, content, version)
         })
     }
 
     /// Takes the header off the text of a file, if it is one of the logic's.
     pub fn strip(&mut self, text: &str) -> Result<views::Stripped, LogicError> {
-        self.invoke(|logic, store| logic.loop_state_logic_views().call_strip(store, text))
+        self.instance.invoke(|logic, store| logic.loop_state_logic_views().call_strip(store, text))
     }
 
     /// Ends the session, and leaves it to [`Logic::prepare`] to take it down.
     pub fn end(self) {
         let Self { instance, logic, .. } = self;
         *lock(&logic.spent) = Some(instance);
-    }
-
-    fn invoke<T>(
-        &mut self,
-        call: impl FnOnce(&LogicBindings, &mut Store<State>) -> wasmtime::Result<T>,
-    ) -> Result<T, LogicError> {
-        let Instance { store, bindings } = &mut self.instance;
-        watched(store, |store| call(bindings, store))
     }
 }
 

@@ -3,7 +3,7 @@
 //! The only place that knows both a [`Backend`]'s values and the wire's types;
 //! it converts one into the other and decides nothing.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
@@ -39,23 +39,21 @@ pub(super) struct Handler {
     /// once by a call that is cancelled while it waits, and by one that says that
     /// it takes long.
     jobs: Mutex<mpsc::Sender<Job>>,
-    identity: OnceCell<Identity>,
+    identity: OnceLock<Identity>,
     tools: OnceCell<Vec<WireTool>>,
 }
 
 impl Handler {
     pub(super) fn new(backend: Arc<dyn Backend>, options: Options, jobs: mpsc::Sender<Job>) -> Self {
-        Self { backend, options, jobs: Mutex::new(jobs), identity: OnceCell::new(), tools: OnceCell::new() }
+        Self { backend, options, jobs: Mutex::new(jobs), identity: OnceLock::new(), tools: OnceCell::new() }
     }
 
-    async fn identity(&self) -> Result<&Identity, ErrorData> {
-        let load = || async {
-            let backend = self.backend.clone();
-            let mut identity = apart("identity", move || backend.identity()).await?;
+    fn identity(&self) -> &Identity {
+        self.identity.get_or_init(|| {
+            let mut identity = self.backend.identity();
             shorten(&mut identity.instructions);
-            Ok(identity)
-        };
-        self.identity.get_or_try_init(load).await.map_err(internal)
+            identity
+        })
     }
 
     async fn tools(&self) -> Result<&Vec<WireTool>, ErrorData> {
@@ -74,17 +72,17 @@ impl Handler {
 
     /// Returns what a result carries in its `_meta`, under the rules that the
     /// request asked for.
-    async fn meta(&self, context: &RequestContext<RoleServer>) -> Result<Option<MetaObject>, ErrorData> {
+    fn meta(&self, context: &RequestContext<RoleServer>) -> Option<MetaObject> {
         if !speaks_for_itself(context) {
-            return Ok(None);
+            return None;
         }
-        let identity = self.identity().await?;
+        let identity = self.identity();
         let mut meta = MetaObject(Map::new());
         meta.0.insert(
             SERVER_INFO_KEY.to_owned(),
             json!({ "name": identity.name, "version": identity.version }),
         );
-        Ok(Some(meta))
+        Some(meta)
     }
 
     /// Runs a call when its turn has come.
@@ -128,7 +126,7 @@ impl Handler {
                 "{tool} was not run: the server is ending; start it again and call once more"
             )),
         };
-        result.meta = self.meta(context).await?;
+        result.meta = self.meta(context);
         Ok(result.into())
     }
 }
@@ -144,16 +142,15 @@ impl ServerHandler for Handler {
         mut request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        let identity = self.identity().await?;
         let result = self.negotiate_initialize(&request)?;
         // What was agreed on holds from here, not what was asked for.
         request.protocol_version = result.protocol_version.clone();
         context.peer.set_peer_info(request);
-        Ok(introduce(result, identity))
+        Ok(introduce(result, self.identity()))
     }
 
     async fn discover(&self, _: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
-        let config = introduce(self.get_info(), self.identity().await?);
+        let config = introduce(self.get_info(), self.identity());
         let versions = self.supported_protocol_versions().into_owned();
         Ok(DiscoverResult::from_server_info(versions, config)
             .with_ttl_ms(TTL_MS)
@@ -168,7 +165,7 @@ impl ServerHandler for Handler {
         let mut list = ListToolsResult::with_all_items(self.tools().await?.clone());
         if speaks_for_itself(&context) {
             list = list.with_ttl_ms(TTL_MS).with_cache_scope(CACHE_SCOPE);
-            list.meta = self.meta(&context).await?;
+            list.meta = self.meta(&context);
         }
         Ok(list)
     }

@@ -39,9 +39,9 @@ pub use lint::{Fault, Fit, LeftOut, TEXT_BYTES_MAX, check, lint};
 
 /// What the protocol side needs from the rest of the server.
 ///
-/// `identity` and `tools` may run while a call runs, and nothing further is read
-/// until they return, so they must be quick. Calls run one at a time, in the
-/// order in which they arrived.
+/// `tools` may run while a call runs, and nothing further is read until it returns, so it
+/// must be quick; `identity` holds up all else as well, so it must not block. Calls run
+/// one at a time, in the order in which they arrived.
 pub trait Backend: Send + Sync + 'static {
     /// Returns who the server is. Asked once, when a client first wants to know.
     fn identity(&self) -> Identity;
@@ -62,9 +62,9 @@ pub trait Backend: Send + Sync + 'static {
     /// that is half done must not survive one.
     fn call(&self, tool: &str, arguments: Map<String, Value>, cancel: &Cancel) -> Reply;
 
-    /// Called when a reply was given, for what need not be on a call's way: clearing
-    /// up after it, and getting ready for the next one, which waits for this. A panic
-    /// is caught.
+    /// Called before the first call and when a reply was given, for what need not be on
+    /// a call's way: clearing up after the last one, and getting ready for the next one,
+    /// which waits for this. A panic is caught.
     fn rest(&self) {}
 }
 

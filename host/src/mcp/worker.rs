@@ -74,6 +74,9 @@ fn serve(desk: Arc<Desk>) -> io::Result<()> {
     spawn("calls", move || {
         let left = Arc::new(AtomicBool::new(false));
         while !left.load(Ordering::Acquire) {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| desk.backend.rest())) {
+                tracing::error!(why = panic_text(&*panic), "getting ready for the next call panicked");
+            }
             let next = desk.queue.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
             let Some(job) = next else { break };
             // A receiver that is gone means that the client, or the whole
@@ -94,9 +97,6 @@ fn serve(desk: Arc<Desk>) -> io::Result<()> {
             let reply = run(&*desk.backend, &job.tool, job.arguments, &job.cancel);
             // Whoever cancelled in the meantime does not wait for it.
             let _ = job.reply.send(reply);
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| desk.backend.rest())) {
-                tracing::error!(why = panic_text(&*panic), "getting ready for the next call panicked");
-            }
         }
         // What the backend has open is closed with the last thread, before the process
         // is let go.

@@ -87,7 +87,7 @@ mod tests {
     /// The words are the built-in logic's to change; whoever does is told here.
     #[test]
     fn every_status_of_the_built_in_logic_has_a_look() {
-        let tools = Logic::embedded().expect("it loads").tools().expect("it answers");
+        let tools = Logic::embedded().tools().expect("it answers");
         let mut seen = 0;
         for tool in ["task_setStatus", "loop_setPhaseStatus", "loop_finish"] {
             let tool = tools.iter().find(|found| found.name == tool).expect("it is there");

@@ -91,11 +91,11 @@ impl Service {
     fn program(&self) -> Section {
         let mut section = Section::new("program");
         section.fact("version", VERSION);
-        match self.writer() {
+        match self.logic.prepare().map_err(Failure::from).and_then(|()| self.writer()) {
             Ok(logic) => section.fact("logic", logic.to_string()),
             Err(error) => {
                 section.wrong(
-                    format!("the logic does not say who it is: {error}"),
+                    format!("the logic cannot be used: {error}"),
                     "name another one with --logic, or leave the option out",
                 );
             }

@@ -85,8 +85,6 @@ pub struct Service {
     state_dir: Result<PathBuf, StoreError>,
     seams: Seams,
     scripts: Scripts,
-    /// Who the logic is, asked for once.
-    identity: OnceLock<tools::Identity>,
     progress: Progress,
     catalogue: Mutex<Option<Vec<tools::Tool>>>,
     /// Opened by the first call that needs it, and again after a failure.
@@ -115,22 +113,13 @@ impl Service {
     /// Puts the parts together.
     pub fn new(parts: Parts) -> Service {
         let Parts { logic, root, state_dir, seams, scripts, progress } = parts;
-        let (identity, catalogue, store, site) = Default::default();
-        Service { logic, root, state_dir, seams, scripts, progress, identity, catalogue, store, site }
-    }
-
-    /// Returns who the logic is, asked for once.
-    fn logic_identity(&self) -> Result<&tools::Identity, LogicError> {
-        if let Some(known) = self.identity.get() {
-            return Ok(known);
-        }
-        let identity = self.logic.identity()?;
-        Ok(self.identity.get_or_init(|| identity))
+        let (catalogue, store, site) = Default::default();
+        Service { logic, root, state_dir, seams, scripts, progress, catalogue, store, site }
     }
 
     /// Returns the logic as the one whose loops the database keeps.
     fn writer(&self) -> Result<Writer, Failure> {
-        let tools::Identity { name, version, .. } = self.logic_identity()?;
+        let tools::Identity { name, version, .. } = self.logic.identity();
         if name.trim() != name || name.is_empty() || name.len() > NAME_MAX || name.contains(char::is_control)
         {
             return Err(Failure::Nameless { name: name.chars().take(NAME_MAX).collect() });
@@ -425,14 +414,11 @@ fn tell(reply: String, fields: serde_json::Map<String, serde_json::Value>) -> St
 
 impl mcp::Backend for Service {
     fn identity(&self) -> mcp::Identity {
-        let instructions = match self.logic_identity() {
-            Ok(identity) => identity.instructions.clone(),
-            Err(error) => {
-                tracing::error!(%error, "the logic does not say who it is");
-                String::new()
-            }
-        };
-        mcp::Identity { name: env!("CARGO_PKG_NAME").to_owned(), version: VERSION.to_owned(), instructions }
+        mcp::Identity {
+            name: env!("CARGO_PKG_NAME").to_owned(),
+            version: VERSION.to_owned(),
+            instructions: self.logic.identity().instructions.clone(),
+        }
     }
 
     fn tools(&self) -> Result<Vec<mcp::Tool>, String> {

@@ -115,26 +115,33 @@ fn report(quiet: &str, floor: &Table, writes: &Table, goals: &Table) -> String {
     )
 }
 
-/// From the start of a process to its answer to `initialize`.
+/// From the start of a process to its answer to `initialize`, and on to its tools, for
+/// which the logic has to be there.
 fn start(table: &mut Table) {
     let world = World::new();
     let mut ours = Vec::new();
+    let mut listed = Vec::new();
     let mut least = Vec::new();
     for _ in 0..STARTS {
-        ours.push(time_start(world.command()));
-        least.push(time_start(noop()));
+        let started = Instant::now();
+        let mut client = time_start(world.command(), &mut ours);
+        client.request("tools/list", json!({}));
+        listed.push(started.elapsed());
+        time_start(noop(), &mut least);
     }
     let (ours, least) = (Spread::of(ours), Spread::of(least));
     let row = Row::times("start to initialize", ours);
     table.add(row.clone().goal("≤ 5 ms", ours.p50 <= Duration::from_millis(5)));
     table.add(row.floor(ours.p50, least.p50, 3.0));
+    table.add(Row::times("start to tools/list", Spread::of(listed)));
 }
 
-fn time_start(mut command: Command) -> Duration {
+fn time_start(mut command: Command, times: &mut Vec<Duration>) -> Client {
     let started = Instant::now();
     let mut client = Client::spawn(&mut command);
     client.initialize();
-    started.elapsed()
+    times.push(started.elapsed());
+    client
 }
 
 /// A server that only shakes hands, built beside this program.
