@@ -259,9 +259,10 @@ impl Service {
         if reads_only && !(outcome.writes.is_empty() && outcome.follow_up.is_none()) {
             return Err(Failure::ReaderWrites { tool: call.tool.clone() });
         }
+        let folders = folders_of(outcome);
         if outcome.writes.is_empty() {
-            // Nothing is stored, but the loop's folder may be written to.
-            return check_folders(outcome, &tx);
+            // Nothing is stored, but a loop's folder may be written to.
+            return Ok(folders.iter().try_for_each(|id| tx.check_own_loop(id))?);
         }
         if cancel.is_cancelled() {
             return Err(Failure::Logic(LogicError::Cancelled));
@@ -276,7 +277,7 @@ impl Service {
                 other.record(&resolved, &tx, with.at)?;
             }
         }
-        tx.apply_with(&outcome.writes, &with.outside.held)?;
+        tx.apply_with(&outcome.writes, &with.outside.held, &folders)?;
         tx.commit()?;
         Ok(())
     }
@@ -353,17 +354,15 @@ impl Ids<'_> {
     }
 }
 
-/// Refuses to bring files to the folder of another logic's loop.
-fn check_folders(outcome: &Outcome, tx: &Tx<'_>) -> Result<(), Failure> {
-    if let Some(views) = &outcome.views {
-        tx.check_own_loop(&views.loop_id)?;
-    }
-    match &outcome.follow_up {
-        Some(tools::FollowUp::Materialize(id)) => tx.check_own_loop(id)?,
-        Some(tools::FollowUp::RestoreFiles(restore)) => tx.check_own_loop(&restore.loop_id)?,
-        Some(tools::FollowUp::MeasureArchive(_) | tools::FollowUp::Vacuum) | None => {}
-    }
-    Ok(())
+/// The loops to whose folders files are brought, by id.
+fn folders_of(outcome: &Outcome) -> Vec<&str> {
+    let viewed = outcome.views.as_ref().map(|views| views.loop_id.as_str());
+    let followed = outcome.follow_up.as_ref().and_then(|follow_up| match follow_up {
+        tools::FollowUp::Materialize(id) => Some(id.as_str()),
+        tools::FollowUp::RestoreFiles(restore) => Some(restore.loop_id.as_str()),
+        tools::FollowUp::MeasureArchive(_) | tools::FollowUp::Vacuum => None,
+    });
+    viewed.into_iter().chain(followed).collect()
 }
 
 /// The folder that a query is about.

@@ -18,12 +18,13 @@ const IDENTITY: [&str; 4] = ["id", "slug", "project_id", "project_root"];
 /// Applies the writes in order; the first that fails ends it.
 ///
 /// `held` has the files that the archives among them take in. Each write is of a loop
-/// that `writer` wrote, or of none.
+/// that `writer` wrote, or of none, and so is each of the `folders`.
 pub(super) fn apply(
     db: &Connection,
     writer: &Writer,
     writes: &[tools::Write],
     held: &Held,
+    folders: &[&str],
     progress: &Progress,
 ) -> Result<(), Failure> {
     progress.begin_of("storing changes", writes.len() as u64, Unit::Of("changes"));
@@ -97,7 +98,8 @@ pub(super) fn apply(
         }
         progress.add(1);
     }
-    Ok(())
+    // Mostly that of the loop that was written, whose key is known by now.
+    folders.iter().try_for_each(|id| keys.of(id).map(drop))
 }
 
 /// The keys of the loops that one list of writes is about, which mostly is one.

@@ -217,18 +217,25 @@ impl<'a> Tx<'a> {
     /// The first write that fails, by what it is about; a loop of another logic is one
     /// reason ([`StoreError::OtherLogic`]). The transaction can then only be rolled back.
     pub fn apply(&self, writes: &[tools::Write]) -> Result<(), StoreError> {
-        self.apply_with(writes, &Held::new())
+        self.apply_with(writes, &Held::new(), &[])
     }
 
-    /// Applies the writes in order; archives among them take their files from `held`.
+    /// Applies the writes in order; archives among them take their files from `held`, and
+    /// `folders` are the loops, by id, whose files will follow.
     ///
     /// # Errors
-    /// See [`Tx::apply`]; a file that is not held is one.
-    pub fn apply_with(&self, writes: &[tools::Write], held: &Held) -> Result<(), StoreError> {
+    /// See [`Tx::apply`]; a file that is not held is one, and a folder of a loop that
+    /// another logic wrote or that is not there by then.
+    pub fn apply_with(
+        &self,
+        writes: &[tools::Write],
+        held: &Held,
+        folders: &[&str],
+    ) -> Result<(), StoreError> {
         if writes.is_empty() {
             return Ok(());
         }
-        self.change(|| apply::apply(self.db, self.writer, writes, held, self.progress))
+        self.change(|| apply::apply(self.db, self.writer, writes, held, folders, self.progress))
     }
 
     /// Returns the loop that the project `project_id` has as `slug` in `root`.

@@ -112,7 +112,7 @@ fn restore(store: &mut Store, the_loop: &model::Loop) -> Result<(), StoreError> 
 pub(super) fn archive(store: &mut Store, loop_id: &str, files: &[(&str, &[u8])]) -> Result<(), StoreError> {
     let names: Vec<_> = files.iter().map(|(path, _)| *path).collect();
     let tx = store.write()?;
-    tx.apply_with(&[Write::ArchiveLoop(archiving(loop_id, &names))], &held(loop_id, files))?;
+    tx.apply_with(&[Write::ArchiveLoop(archiving(loop_id, &names))], &held(loop_id, files), &[])?;
     tx.commit()
 }
 
@@ -310,7 +310,7 @@ fn what_cannot_be_archived_is_refused_and_stays() {
     ];
     for (writes, words) in table {
         let tx = store.write().unwrap();
-        says(&tx.apply_with(&writes, &held("loop-4", &[("notes", b"x")])).unwrap_err(), words);
+        says(&tx.apply_with(&writes, &held("loop-4", &[("notes", b"x")]), &[]).unwrap_err(), words);
         drop(tx);
         assert_eq!(dump(&store), before);
     }

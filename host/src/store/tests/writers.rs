@@ -167,7 +167,33 @@ fn an_archive_and_an_export_remember_who_wrote() {
     copy.import(&mut std::io::Cursor::new(file), None).unwrap();
     assert_eq!(dump(&copy), dump(&store));
 
-    write(&mut other, |tx| tx.apply_with(&[restoring], &Held::new()).unwrap());
+    write(&mut other, |tx| tx.apply_with(&[restoring], &Held::new(), &["loop-1"]).unwrap());
     let put = Write::PutLoop(a_loop(1));
     assert!(matches!(store.write().unwrap().apply(&[put]), Err(StoreError::OtherLogic { .. })));
+}
+
+/// What is written is one's own, and so is every folder that files follow to.
+#[test]
+fn no_files_go_to_the_folder_of_anothers_loop() {
+    let (folder, mut store) = fresh();
+    let mut other = as_kanban(&folder);
+    write(&mut store, |tx| drop(everything(tx, 1)));
+    write(&mut other, |tx| tx.apply(&[Write::CreateLoop(a_loop(2))]).unwrap());
+    let before = dump(&store);
+    let own = [Write::PutLoop(model::Loop { goal: "another".into(), ..a_loop(1) })];
+    for (folders, refused) in
+        [(&["loop-2"][..], "kanban"), (&["loop-1", "loop-2"], "kanban"), (&["loop-9"], "loop-9")]
+    {
+        let tx = store.write().unwrap();
+        let error = tx.apply_with(&own, &Held::new(), folders).unwrap_err();
+        assert!(matches!(error, StoreError::OtherLogic { .. } | StoreError::UnknownLoop { .. }), "{error}");
+        says(&error, &[refused]);
+        drop(tx);
+        assert_eq!(dump(&store), before, "{folders:?}");
+    }
+    write(&mut store, |tx| tx.apply_with(&own, &Held::new(), &["loop-1"]).unwrap());
+    // A loop may be made by the same writes.
+    write(&mut store, |tx| {
+        tx.apply_with(&[Write::CreateLoop(a_loop(3))], &Held::new(), &["loop-3"]).unwrap();
+    });
 }
