@@ -63,7 +63,8 @@ fn read(path: &Path) -> io::Result<Read> {
     if meta.len() > BYTES_MAX {
         return Ok(Read::TooLarge(meta.len()));
     }
-    let mut bytes = Vec::new();
+    // Room for its end as well, which is read like everything else.
+    let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or_default() + 1);
     // It may grow between the look and the read.
     file.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
     let length = bytes.len() as u64;
