@@ -260,9 +260,9 @@ impl Service {
             return Err(Failure::ReaderWrites { tool: call.tool.clone() });
         }
         let folders = folders_of(outcome);
+        let apply = |tx: &Tx<'_>| tx.apply_with(&outcome.writes, &with.outside.held, &folders);
         if outcome.writes.is_empty() {
-            // Nothing is stored, but a loop's folder may be written to.
-            return Ok(folders.iter().try_for_each(|id| tx.check_own_loop(id))?);
+            return Ok(apply(&tx)?);
         }
         if cancel.is_cancelled() {
             return Err(Failure::Logic(LogicError::Cancelled));
@@ -277,7 +277,7 @@ impl Service {
                 other.record(&resolved, &tx, with.at)?;
             }
         }
-        tx.apply_with(&outcome.writes, &with.outside.held, &folders)?;
+        apply(&tx)?;
         tx.commit()?;
         Ok(())
     }

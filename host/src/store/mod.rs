@@ -233,7 +233,8 @@ impl<'a> Tx<'a> {
         folders: &[&str],
     ) -> Result<(), StoreError> {
         if writes.is_empty() {
-            return Ok(());
+            // Nothing that could be undone, so a transaction that only reads will do.
+            return folders.iter().try_for_each(|id| self.check_own_loop(id));
         }
         self.change(|| apply::apply(self.db, self.writer, writes, held, folders, self.progress))
     }

@@ -91,7 +91,7 @@ impl Tx<'_> {
     ///
     /// # Errors
     /// [`StoreError::OtherLogic`], [`StoreError::UnknownLoop`].
-    pub fn check_own_loop(&self, id: &str) -> Result<(), StoreError> {
+    pub(super) fn check_own_loop(&self, id: &str) -> Result<(), StoreError> {
         self.at(own_loop_key(self.db, self.writer, id).map(|_| ()))
     }
 

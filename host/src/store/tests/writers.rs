@@ -190,7 +190,10 @@ fn no_files_go_to_the_folder_of_anothers_loop() {
         says(&error, &[refused]);
         drop(tx);
         assert_eq!(dump(&store), before, "{folders:?}");
+        // The same where there is nothing to write.
+        says(&store.read().unwrap().apply_with(&[], &Held::new(), folders).unwrap_err(), &[refused]);
     }
+    store.read().unwrap().apply_with(&[], &Held::new(), &["loop-1"]).unwrap();
     write(&mut store, |tx| tx.apply_with(&own, &Held::new(), &["loop-1"]).unwrap());
     // A loop may be made by the same writes.
     write(&mut store, |tx| {
