@@ -120,6 +120,23 @@ fn a_panic_is_told_with_its_place() {
 }
 
 #[test]
+fn a_logic_that_does_not_say_who_it_is_is_refused_when_it_is_loaded() {
+    assert_eq!(load(FAULTY, LIMITS).unwrap().identity().name, "faulty");
+    let mut silent = FAULTY.to_vec();
+    for at in 0..silent.len() {
+        if silent[at..].starts_with(b"faulty") {
+            silent[at..at + 6].copy_from_slice(b"silent");
+        }
+    }
+    let error = load(&silent, LIMITS).unwrap_err();
+    assert!(matches!(error, LogicError::Mute { .. }), "{error}");
+    let text = error.to_string();
+    for part in ["logic.wasm", "this logic does not say who it is", "`about`", "--logic"] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
 fn an_instance_that_failed_stays_failed() {
     let logic = load(FAULTY, LIMITS).unwrap();
     let mut session = logic.session(&Cancel::default()).unwrap();

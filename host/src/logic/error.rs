@@ -67,6 +67,17 @@ pub enum LogicError {
         /// What is missing or too much, by name.
         what: String,
     },
+    /// The component fails when it is asked who it is.
+    #[error(
+        "{} does not say who it is: {why}; build it so that `about` answers, or leave --logic out for the built-in logic",
+        .path.display()
+    )]
+    Mute {
+        /// The component's file.
+        path: PathBuf,
+        /// What the call came to.
+        why: Box<LogicError>,
+    },
     /// The file is something other than a component.
     #[error("{} is not a WebAssembly component: {what}, or leave --logic out for the built-in logic", .path.display())]
     WrongKind {

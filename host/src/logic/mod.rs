@@ -205,7 +205,9 @@ impl Logic {
                 Some(what) => LogicError::Misfit { path: path.to_owned(), what },
                 None => error,
             })?;
-        let identity = instance.invoke(|logic, store| logic.loop_state_logic_tools().call_about(store))?;
+        let identity = instance
+            .invoke(|logic, store| logic.loop_state_logic_tools().call_about(store))
+            .map_err(|error| LogicError::Mute { path: path.to_owned(), why: Box::new(error) })?;
         Ok(Self::new(identity, limits, loaded.into()))
     }
 

@@ -96,7 +96,7 @@ impl Service {
             Err(error) => {
                 section.wrong(
                     format!("the logic cannot be used: {error}"),
-                    "name another one with --logic, or leave the option out",
+                    "mend that, name another one with --logic, or leave the option out",
                 );
             }
         }

@@ -104,12 +104,21 @@ fn tool(name: &str) -> tools::Tool {
 
 struct Faulty;
 
+/// Who this is; a test puts in [`SILENT`], which is as long.
+static NAME: &str = "faulty";
+
+/// The name of one that does not answer who it is.
+const SILENT: &[u8] = b"silent";
+
 /// The calls that this instance has counted.
 static CALLS: AtomicU32 = AtomicU32::new(0);
 
 impl tools::Guest for Faulty {
     fn about() -> tools::Identity {
-        tools::Identity { name: "faulty".to_owned(), version: "0".to_owned(), instructions: String::new() }
+        panic::install();
+        let name = black_box(NAME);
+        assert!(name.as_bytes() != SILENT, "this logic does not say who it is");
+        tools::Identity { name: name.to_owned(), version: "0".to_owned(), instructions: String::new() }
     }
 
     fn tools() -> Vec<tools::Tool> {
