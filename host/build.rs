@@ -2,9 +2,9 @@
 //! ahead of time for every processor of the target.
 //!
 //! What the host includes lies in `OUT_DIR`: `component.wasm`, as machine code
-//! `component.cwasm`, and `identity.rs`, which says who the component is. The component also goes to `<target>/loop-logic.wasm`
-//! for other embedders. `LOOP_STATE_COMPONENT=FILE` takes a ready component
-//! instead of building one.
+//! `component.cwasm`, and `identity.rs`, which says who the component is. The
+//! component also goes to `<target>/loop-logic.wasm` for other embedders.
+//! `LOOP_STATE_COMPONENT=FILE` takes a ready component instead of building one.
 
 use std::env;
 use std::ffi::OsString;

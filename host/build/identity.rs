@@ -7,9 +7,7 @@
 use wasmtime::component::{Component, ComponentType, Lift, Linker};
 use wasmtime::{Config, Engine, Error, OptLevel, Result, Store};
 
-/// The interface that has [`FUNCTION`], whatever its version.
-const INTERFACE: &str = "loop-state:logic/tools@";
-
+/// The function that answers, whichever of the interfaces has it.
 const FUNCTION: &str = "about";
 
 /// The record `identity` of the contract.
@@ -32,10 +30,9 @@ impl Identity {
         let ty = component.component_type();
         let function = ty
             .exports(&engine)
-            .find(|(name, _)| name.starts_with(INTERFACE))
-            .and_then(|(name, _)| component.get_export_index(None, name))
-            .and_then(|interface| component.get_export_index(Some(&interface), FUNCTION))
-            .ok_or_else(|| Error::msg(format!("there is no {FUNCTION} in {INTERFACE}")))?;
+            .filter_map(|(name, _)| component.get_export_index(None, name))
+            .find_map(|interface| component.get_export_index(Some(&interface), FUNCTION))
+            .ok_or_else(|| Error::msg(format!("it exports no interface with {FUNCTION}")))?;
         let mut store = Store::new(&engine, ());
         let instance = Linker::new(&engine).instantiate(&mut store, &component)?;
         let about = instance.get_typed_func::<(), (Self,)>(&mut store, function)?;

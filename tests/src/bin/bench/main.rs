@@ -124,10 +124,11 @@ fn start(table: &mut Table) {
     let mut least = Vec::new();
     for _ in 0..STARTS {
         let started = Instant::now();
-        let mut client = time_start(world.command(), &mut ours);
+        let (mut client, taken) = time_start(world.command());
+        ours.push(taken);
         client.request("tools/list", json!({}));
         listed.push(started.elapsed());
-        time_start(noop(), &mut least);
+        least.push(time_start(noop()).1);
     }
     let (ours, least) = (Spread::of(ours), Spread::of(least));
     let row = Row::times("start to initialize", ours);
@@ -136,12 +137,12 @@ fn start(table: &mut Table) {
     table.add(Row::times("start to tools/list", Spread::of(listed)));
 }
 
-fn time_start(mut command: Command, times: &mut Vec<Duration>) -> Client {
+fn time_start(mut command: Command) -> (Client, Duration) {
     let started = Instant::now();
     let mut client = Client::spawn(&mut command);
     client.initialize();
-    times.push(started.elapsed());
-    client
+    let taken = started.elapsed();
+    (client, taken)
 }
 
 /// A server that only shakes hands, built beside this program.
